@@ -9,7 +9,7 @@
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/hostile_server.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* test_json.c: the JSON reader and writer and the exact number conversions. */
 #include "support/check.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 
 static uint64_t random_state;
 static uint64_t random_bits(void) { /* splitmix64 */

@@ -3,7 +3,9 @@
 #define VLMPROF_IMPLEMENTATION
 #include "support/check.h"
 #include "support/scan.h"
-#include "vlmprof.h"
+#include "sweep/journal.h"
+#include "sweep/result_gather.h"
+#include "vlmprof_statistics.h"
 
 /* Returns 1 if both have the same bits, or both are zero, of either sign. */
 static int same(double got, double want) {
@@ -221,33 +223,33 @@ static void test_outliers(void) {
         {{9, 4, 6, 5, 4, 5}, 6, 2.7, 0, 0, 0}};
     double scratch[12], values[5] = {1, 2, 3, 4, 5};
     uint8_t flags[12];
-    vp_outliers o, poison;
+    struct outliers o, poison;
     check_case("outliers: modified z scores, a slow first value");
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         unsigned got = 0;
         memset(flags, 0xA5, sizeof flags);
-        CHECK_INT(vp_statistics_outliers(table[i].values, table[i].count, table[i].threshold, scratch, flags, &o), VP_OK);
+        CHECK_INT(find_outliers(table[i].values, table[i].count, table[i].threshold, scratch, flags, &o), VP_OK);
         for (size_t k = 0; k < table[i].count; k++) got |= (unsigned)flags[k] << k;
         check_note(got == table[i].flags && (int)o.count == table[i].outliers && o.slow_first == table[i].slow, __FILE__, __LINE__,
                    "case %zu: flags %x, %zu outliers, slow first %d", i, got, o.count, o.slow_first);
         CHECK(table[i].count == 12 || flags[table[i].count] == 0xA5);
     }
-    CHECK_INT(vp_statistics_outliers(table[7].values, 6, VP_OUTLIER_THRESHOLD, scratch, NULL, &o), VP_OK);
+    CHECK_INT(find_outliers(table[7].values, 6, OUTLIER_THRESHOLD, scratch, NULL, &o), VP_OK);
     CHECK_NEAR(o.median, 4.5, 0);
     CHECK_NEAR(o.mad, 1.0, 0);
     CHECK_NEAR(o.first_score, -0.6745 * 3.5, 1e-12);
     check_case("outliers: too few or invalid values are rejected");
     memset(&poison, 0xA5, sizeof poison);
     o = poison;
-    CHECK_INT(vp_statistics_outliers(values, 4, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
-    CHECK_INT(vp_statistics_outliers(values, 0, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
-    CHECK_INT(vp_statistics_outliers(values, 5, 0, scratch, flags, &o), VP_ERR_RANGE);
-    CHECK_INT(vp_statistics_outliers(values, 5, (double)NAN, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK_INT(find_outliers(values, 4, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
+    CHECK_INT(find_outliers(values, 0, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
+    CHECK_INT(find_outliers(values, 5, 0, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK_INT(find_outliers(values, 5, (double)NAN, scratch, flags, &o), VP_ERR_RANGE);
     values[1] = 1.7e308;
     values[0] = values[2] = values[4] = -1.7e308;
-    CHECK_INT(vp_statistics_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK_INT(find_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
     values[1] = (double)NAN;
-    CHECK_INT(vp_statistics_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK_INT(find_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
     CHECK(memcmp(&o, &poison, sizeof o) == 0);
 }
 
@@ -284,43 +286,43 @@ static void test_paired(void) {
     CHECK(memcmp(&p, &poison, sizeof p) == 0);
 }
 
-static vp_stop decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns) {
+static enum stop_reason decide(const struct stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns) {
     double scratch[64];
-    vp_stop stop = VP_STOP_MAX;
-    CHECK_INT(vp_stop_decide(rule, values, count, elapsed_ns, scratch, &stop), VP_OK);
+    enum stop_reason stop = STOP_MAX;
+    CHECK_INT(decide_stop(rule, values, count, elapsed_ns, scratch, &stop), VP_OK);
     return stop;
 }
 
 static void test_stop(void) {
-    const vp_stop_rule fixed = {3, 3, 0, 0.95, 100}, narrow = {3, 12, 0.01, 0.95, 1000}, open = {3, 12, 0.01, 0.95, 0};
+    const struct stop_rule fixed = {3, 3, 0, 0.95, 100}, narrow = {3, 12, 0.01, 0.95, 1000}, open = {3, 12, 0.01, 0.95, 0};
     double steady[12], wild[12], scratch[12];
-    vp_stop_rule bad;
-    vp_stop stop = VP_STOP_MAX;
+    struct stop_rule bad;
+    enum stop_reason stop = STOP_MAX;
     for (size_t i = 0; i < 12; i++) {
         steady[i] = 100 + (i % 2 ? 0.99 : -0.99); /* interval 99.01..100.99: half-width 0.99 % */
         wild[i] = 100 + (i % 2 ? 1.01 : -1.01);
     }
     check_case("stop: all runs, whatever the time");
-    CHECK_INT(decide(&fixed, steady, 0, 0), VP_STOP_NOT);
-    CHECK_INT(decide(&fixed, steady, 2, 1000), VP_STOP_NOT);
-    CHECK_INT(decide(&fixed, steady, 3, 0), VP_STOP_RUNS);
-    CHECK_INT(decide(&fixed, wild, 5, 1000), VP_STOP_RUNS);
+    CHECK_INT(decide(&fixed, steady, 0, 0), STOP_NOT);
+    CHECK_INT(decide(&fixed, steady, 2, 1000), STOP_NOT);
+    CHECK_INT(decide(&fixed, steady, 3, 0), STOP_RUNS);
+    CHECK_INT(decide(&fixed, wild, 5, 1000), STOP_RUNS);
     check_case("stop: by the interval, by the maximum number of runs, by the time");
-    CHECK_INT(decide(&narrow, steady, 5, 0), VP_STOP_NOT); /* five values have no interval, even if all are equal */
-    CHECK_INT(decide(&narrow, steady, 6, 0), VP_STOP_INTERVAL);
-    CHECK_INT(decide(&narrow, steady, 12, 5000), VP_STOP_INTERVAL);
-    CHECK_INT(decide(&narrow, wild, 6, 999), VP_STOP_NOT);
-    CHECK_INT(decide(&narrow, wild, 6, 1000), VP_STOP_BOX);
-    CHECK_INT(decide(&narrow, wild, 2, 5000), VP_STOP_NOT); /* the minimum number of runs is always made */
-    CHECK_INT(decide(&narrow, wild, 3, 5000), VP_STOP_BOX);
-    CHECK_INT(decide(&narrow, wild, 12, 999), VP_STOP_MAX);
-    CHECK_INT(decide(&narrow, wild, 12, 5000), VP_STOP_MAX);
-    CHECK_INT(decide(&open, wild, 11, INT64_MAX), VP_STOP_NOT); /* no time limit */
-    CHECK_INT(decide(&open, wild, 12, INT64_MAX), VP_STOP_MAX);
+    CHECK_INT(decide(&narrow, steady, 5, 0), STOP_NOT); /* five values have no interval, even if all are equal */
+    CHECK_INT(decide(&narrow, steady, 6, 0), STOP_INTERVAL);
+    CHECK_INT(decide(&narrow, steady, 12, 5000), STOP_INTERVAL);
+    CHECK_INT(decide(&narrow, wild, 6, 999), STOP_NOT);
+    CHECK_INT(decide(&narrow, wild, 6, 1000), STOP_BOX);
+    CHECK_INT(decide(&narrow, wild, 2, 5000), STOP_NOT); /* the minimum number of runs is always made */
+    CHECK_INT(decide(&narrow, wild, 3, 5000), STOP_BOX);
+    CHECK_INT(decide(&narrow, wild, 12, 999), STOP_MAX);
+    CHECK_INT(decide(&narrow, wild, 12, 5000), STOP_MAX);
+    CHECK_INT(decide(&open, wild, 11, INT64_MAX), STOP_NOT); /* no time limit */
+    CHECK_INT(decide(&open, wild, 12, INT64_MAX), STOP_MAX);
     for (size_t i = 0; i < 12; i++) wild[i] = 0;
-    CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_INTERVAL);
+    CHECK_INT(decide(&open, wild, 6, 0), STOP_INTERVAL);
     for (size_t i = 0; i < 12; i++) wild[i] = -steady[i];
-    CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_NOT); /* no relative width for values below 0 */
+    CHECK_INT(decide(&open, wild, 6, 0), STOP_NOT); /* no relative width for values below 0 */
     check_case("stop: rules outside their ranges, output unchanged");
     for (int k = 0; k < 10; k++) {
         bad = narrow;
@@ -333,14 +335,14 @@ static void test_stop(void) {
         if (k == 6) bad.confidence = (double)NAN;
         if (k == 7) bad.box_ns = -1;
         if (k == 9) steady[3] = (double)NAN;
-        check_note(vp_stop_decide(&bad, steady, 6, k == 8 ? -1 : 5, scratch, &stop) == VP_ERR_RANGE, __FILE__, __LINE__, "case %d", k);
+        check_note(decide_stop(&bad, steady, 6, k == 8 ? -1 : 5, scratch, &stop) == VP_ERR_RANGE, __FILE__, __LINE__, "case %d", k);
     }
-    CHECK_INT(stop, VP_STOP_MAX);
-    CHECK_TEXT(vp_stop_name(VP_STOP_RUNS), "runs");
-    CHECK_TEXT(vp_stop_name(VP_STOP_INTERVAL), "interval");
-    CHECK_TEXT(vp_stop_name(VP_STOP_BOX), "box");
-    CHECK_TEXT(vp_stop_name(VP_STOP_MAX), "max");
-    CHECK(vp_stop_name(-1) == NULL && vp_stop_name(5) == NULL);
+    CHECK_INT(stop, STOP_MAX);
+    CHECK_TEXT(stop_name(STOP_RUNS), "runs");
+    CHECK_TEXT(stop_name(STOP_INTERVAL), "interval");
+    CHECK_TEXT(stop_name(STOP_BOX), "box");
+    CHECK_TEXT(stop_name(STOP_MAX), "max");
+    CHECK(stop_name(-1) == NULL && stop_name(5) == NULL);
 }
 
 static void test_clock(void) {

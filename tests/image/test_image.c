@@ -1,7 +1,7 @@
 /* test_image.c: pixels, masks and image files against the reference's own outputs (goldens/preprocess: PNG values within 2e-6, PNG bytes by SHA-256, JPEG within the
  * differences of decoders), against a second, plain implementation of the resize rules (bit for bit, random sizes), and against hostile files made here. */
 #define VLMPROF_IMAGE_IMPLEMENTATION
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "vlmprof_image.h"
 #include "base/files.h"
 #include "support/check.h"

@@ -53,7 +53,7 @@ static vp_result open_mode(mode *m, int wide, uint32_t gpu, vp_error *error) {
     size_t scratch = vk_round_up(backend->scratch_bytes(m->queue, &extent), 256);
     m->piece = backend->stage_bytes < 64 << 20 ? backend->stage_bytes : 1 << 20;
     m->room = (char *)backend->allocate(m->queue, 3 * m->piece + scratch);
-    if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_fail(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
+    if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_error_set(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
     return VP_OK;
 }
 static int by_wgmma; /* 1: experts run as on Hopper, on a queue of their own */

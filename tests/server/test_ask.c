@@ -1,7 +1,7 @@
 /* test_ask.c: `ask` against a server that answers as the model's name requests. Exit codes, both outputs, the requests sent, the
  * message of each failure, Ctrl-C, and that the API key never appears. */
 #define _XOPEN_SOURCE 700
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/program.h"

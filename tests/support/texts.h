@@ -5,6 +5,7 @@
  * before it is committed. */
 #ifndef TEXTS_H
 #define TEXTS_H
+#include "vlmprof_json.h"
 #include <ctype.h>
 
 typedef struct kept_text { char *data; size_t bytes, capacity; } kept_text;
