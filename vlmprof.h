@@ -16,17 +16,16 @@
  *     crops for a number of tokens     vp_select_crops, vp_select_vision_tokens, vp_select_tiling
  *     position of each vision token    vp_tokens_index_map, vp_tokens_image_ids
  *     time the stages of a request     vp_stage_begin, vp_stage_end, vp_stage_statistics, vp_stage_unaccounted_ns
- *     percentiles and their intervals  vp_statistics_compute, vp_statistics_percentile_interval
- *     decide when to stop              vp_stop_decide
- *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset; for grids of knobs vp_sampler_grid
+ *     percentiles                      vp_statistics_compute; their intervals: vlmprof_statistics.h
+ *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset
  *     write results for vlmprof report samples/02_time_and_report.c; vlmprof help library lists the keys
  *     write JSON                       vp_json_writer_init, vp_json_begin_object, vp_json_key, ..., vp_json_finish
- *     read JSON                        vp_json_parse, vp_json_get, vp_json_at, vp_json_to_int, vp_json_text
+ *     read JSON                        vp_json_parse, vp_json_get, vp_json_at, ... (vlmprof_json.h)
  *
  * What it is
  *   When a vision-language model processes an image, where do the milliseconds go, and what accuracy do they buy? This
  *   header is the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
- *   samplers, a clock and statistics, JSON. It is one file to copy, and it needs no GPU, no Python and no weights.
+ *   samplers, a clock and statistics, a JSON writer. It is one file to copy. It needs no GPU, no Python and no weights.
  *   Companion headers in parts/ contain the other subjects. The program `vlmprof` is built from all of them.
  *
  * How to include it
@@ -42,21 +41,26 @@
  *                             replace malloc, calloc, realloc and free in the companions that allocate. Define all four
  *                             in every file that includes a header. Release memory that a declaration calls malloc'ed
  *                             with VP_FREE. vlmprof.h itself allocates nothing
- *   It needs stdint, stddef, string, math and time; link with -lm. It is plain C11 and also compiles as C++17.
+ *   It is plain C11 and also compiles as C++17. It needs <stdint.h>, <stddef.h>, <string.h> (memcpy, memset, strlen,
+ *   strcmp, strchr), <math.h> (sqrt, ceil, ceilf, fabs; link with -lm) and a clock: clock_gettime, that of Windows, or
+ *   on bare metal VLMPROF_CLOCK_NS. One #error names all of them if one is missing.
  *
  * Companion headers
  *   For another subject, copy its header from parts/ into the same folder. VLMPROF_IMPLEMENTATION compiles the
  *   functions of every header that a file includes. VLMPROF_SCORE_IMPLEMENTATION compiles only those of
  *   vlmprof_score.h, and so on for the others. VLMPROF_STATIC makes them static too. Inside a companion, search for
  *   ---- to jump to the next part.
- *     vlmprof_families.h    token counts of other model families by image size
+ *     vlmprof_families.h    token counts of other model families by image size; with vlmprof_json.h in the same folder
+ *                           also from the files of a checkpoint
  *     vlmprof_image.h       image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
  *                           Ubuntu: libstb-dev). Its first lines explain VLMPROF_STB_IMAGE, VLMPROF_STB_EXTERNAL and
  *                           VLMPROF_NO_STB
- *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
- *     vlmprof_score.h       scoring rules; also copy vlmprof_unicode.h
- *     vlmprof_trace.h       Chrome traces as torch.profiler writes them; also copy vlmprof_ranges.h, vlmprof_stages.h
- *                           and vlmprof_file.h
+ *     vlmprof_json.h        a strict reader of JSON
+ *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule; also copy vlmprof_json.h
+ *     vlmprof_score.h       scoring rules; also copy vlmprof_unicode.h and vlmprof_json.h
+ *     vlmprof_statistics.h  intervals of percentiles and means, paired differences
+ *     vlmprof_trace.h       Chrome traces as torch.profiler writes them; also copy vlmprof_ranges.h, vlmprof_stages.h,
+ *                           vlmprof_file.h and vlmprof_json.h
  *   The other subjects are only in the library build/libvlmprof.a; the headers in parts/lib/ declare them.
  *     vlmprof_config.h      config.json, built-in shapes, a model's tensors
  *     vlmprof_checkpoint.h  safetensors
@@ -100,10 +104,9 @@
  *   >>tiler           geometry of crops and patches, tilings, layout of an image
  *   >>select          target tokens <-> crops <-> tiling <-> resolution
  *   >>tokens          position of each vision token in the sequence
- *   >>sampler         NumPy's MT19937, choice without replacement, active blocks, knob grids, shards
- *   >>timer           monotonic clock, stages of a request, sums and percentiles as NumPy computes them, intervals,
- *                     outliers, stop rule
- *   >>json            writer, strict reader, numbers, UTF-8
+ *   >>sampler         NumPy's MT19937, choice without replacement
+ *   >>timer           monotonic clock, stages of a request, sums and percentiles as NumPy computes them
+ *   >>json            writer, shortest text of a number
  *   >>implementation  start of the second half
  *
  * Vocabulary
@@ -146,7 +149,7 @@
  * Numerics
  *   Tilings, token counts, resized sizes, random draws, percentiles and sums repeat the reference's operations in
  *   the same float width and the same order, so that results are equal and not just close. They
- *   do so under -ffast-math, contraction and x87, too: pragmas around each implementation switch these off (gcc,
+ *   also do so under -ffast-math, contraction and x87: pragmas around each implementation switch these off (gcc,
  *   clang, MSVC, ICC). With a compiler whose pragmas are not known, layouts, counts and statistics check its
  *   arithmetic and return VP_ERR_UNSUPPORTED. On 32-bit x86, implementations use SSE2. Checks are written so that NaN
  *   fails them.
@@ -158,7 +161,10 @@
  *
  * Last revisions
  *   0.2.0 (2026-11) the single header was split into this one and its companions in parts/; VLMPROF_CORE,
- *                   VLMPROF_FAMILIES and VLMPROF_RANGES no longer have an effect; vp_sampler_grid takes up to 8 knobs
+ *                   VLMPROF_FAMILIES and VLMPROF_RANGES no longer have an effect. Old names: vp_fail is vp_error_set,
+ *                   vp_range vp_range_record, vp_slot vp_family_slot, vp_beta vp_statistics_beta, namespace vp vlmprof.
+ *                   The JSON reader is in vlmprof_json.h, intervals in vlmprof_statistics.h; vp_stop_decide,
+ *                   vp_statistics_outliers, vp_sampler_grid, _blocks, _stratified and _shard are part of the program
  *   0.1.0 (2026-11) first version
  */
 #ifndef VLMPROF_H
@@ -645,9 +651,9 @@ VP_API int vp_statistics_all_finite(const double *values, size_t count);
 VP_API void vp_sort_double(double *values, size_t count);
 
 /* ================================================================================================== json >>json
- * Writer, strict reader and the two number conversions. No allocation, no stdio, no locale.
+ * Writer and the text of a number; the reader is in vlmprof_json.h. No allocation, no stdio, no locale.
  * memory:  only the caller's buffers, and less than 3 KiB of stack
- * threads: reentrant; one writer per thread; a parsed vp_json is read-only and may be shared */
+ * threads: reentrant; one writer per thread */
 
 /* Receives the text in pieces. A piece may be a single byte and is not NUL-terminated. Any result except VP_OK stops
  * the writer with that code. */
@@ -658,7 +664,7 @@ typedef vp_result (*vp_json_sink)(void *user, const char *text, size_t bytes);
  * the text ends where the error is: after `{"x": ` if the value of x is NaN.
  * returns: (in `result`, and from vp_json_finish) VP_OK; VP_ERR_STATE: a value without a key in an object, a key
  *          outside an object, an end call without its begin call, no or a second top-level value, an open container;
- *          VP_ERR_FORMAT: text that is not UTF-8 or NULL, a raw value that is not JSON; VP_ERR_RANGE: NaN or infinity,
+ *          VP_ERR_FORMAT: text that is not UTF-8 or NULL; VP_ERR_RANGE: NaN or infinity,
  *          more than 64 levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is full; the sink's code
  * rule:    separators are ", " and ": ". With an indent, members and containers start new lines; scalars of an array
  *          share one. Escapes are \" \\ \n \r \t \b \f, and \u00xx for other control characters; all else stays UTF-8
@@ -707,12 +713,34 @@ VP_API void vp_json_fail(vp_json_writer *writer, vp_result result);
 VP_API size_t vp_number_format(double value, char *out);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
+
 VP_EXTERN_C_END
 #endif /* VLMPROF_H */
 
 /* ================================================================================================================
  * IMPLEMENTATION >>implementation
  * ================================================================================================================ */
+#if defined(VLMPROF_IMPLEMENTATION) && !defined(VLMPROF_IMPLEMENTATION_DONE)
+/* What a platform must have: <math.h>, <string.h> and a clock. */
+#ifdef __has_include
+#if !__has_include(<math.h>) || !__has_include(<string.h>)
+#define VP_IMPL_LACKING
+#endif
+#if !defined(VLMPROF_CLOCK_NS) && __has_include(<time.h>)
+#include <time.h>
+#endif
+#elif !defined(VLMPROF_CLOCK_NS)
+#include <time.h>
+#endif
+#if !defined(VLMPROF_CLOCK_NS) && !defined(_WIN32) && !defined(CLOCK_MONOTONIC) && !defined(__linux__)
+#define VP_IMPL_LACKING
+#endif
+#ifdef VP_IMPL_LACKING
+#error "vlmprof.h needs <math.h>, <string.h> and a clock: clock_gettime (in strict C11 also _POSIX_C_SOURCE 200112L, \
+defined before the first include), or VLMPROF_CLOCK_NS, defined as an int64_t expression in nanoseconds"
+#endif
+#endif
+
 /* ---- what this header shares with vlmprof_json.h, which may be compiled in another file */
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_JSON_IMPLEMENTATION)) && !defined(VP_IMPL_JSON_SHARED)
 #define VP_IMPL_JSON_SHARED
@@ -827,7 +855,6 @@ static void vp_impl_big_subtract(vp_impl_big *a, const vp_impl_big *b) {
 #define VLMPROF_IMPLEMENTATION_DONE
 #include <math.h>
 #include <string.h>
-#include <time.h>
 VP_EXTERN_C_BEGIN
 VP_EXACT_BEGIN VP_EXACT_WIDTH
 /* ================================================================================================ result >>result */
@@ -1563,18 +1590,13 @@ static int64_t vp_impl_clock_ns(void) {
     return ticks.QuadPart / hz.QuadPart * 1000000000 + ticks.QuadPart % hz.QuadPart * 1000000000 / hz.QuadPart;
 }
 #else
-#include <time.h>
-#ifndef CLOCK_MONOTONIC
 /* Strict -std=c11 hides POSIX from <time.h>. struct timespec is C11; the call and the constant belong to the system.
  * If the constant is hidden, so is the declaration, and the one here cannot clash with it. */
-#if defined(__linux__)
+#ifdef CLOCK_MONOTONIC
+#define VP_IMPL_CLOCK_MONOTONIC CLOCK_MONOTONIC
+#else
 #define VP_IMPL_CLOCK_MONOTONIC 1
 extern int clock_gettime(int clock, struct timespec *time);
-#else
-#error "vlmprof: define _POSIX_C_SOURCE as 200112L before the first include, or VLMPROF_CLOCK_NS as an expression"
-#endif
-#else
-#define VP_IMPL_CLOCK_MONOTONIC CLOCK_MONOTONIC
 #endif
 static int64_t vp_impl_clock_ns(void) {
     struct timespec now;
