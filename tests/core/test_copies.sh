@@ -45,5 +45,15 @@ for file in parts/vlmprof_*.h; do
         && (cd "$work" && mkdir -p samples && cp "$OLDPWD/LICENSE" . && cp "$OLDPWD/samples/cat.jpg" samples && ./program >printed)
     check "the example of $header prints what its comment says" grep -qF "${says:-(the comment does not say it)}" "$work/printed"
 done
+# bare metal, and the words of Microsoft's compiler
+bare="-std=c11 -ffreestanding -nostdinc -U__linux__ -fsyntax-only -DVLMPROF_IMPLEMENTATION -x c -isystem $($CC -print-file-name=include)"
+$CC $bare vlmprof.h 2>"$work/said"
+check "one #error names what a platform lacks" [ "$(grep -cE 'error: .*needs <math.h>, <string.h> and a clock' "$work/said")" = 1 ]
+if command -v clang >/dev/null; then
+    for header in vlmprof.h parts/vlmprof_{families,json,ranges,score,statistics}.h; do
+        check "$header as for Microsoft's compiler" clang -std=c11 -fms-compatibility -fms-extensions -fms-compatibility-version=19.30 -U__GNUC__ \
+            -Wno-everything -fsyntax-only -DVLMPROF_IMPLEMENTATION -I. -Iparts -x c "$header"
+    done
+fi
 echo "test_copies: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

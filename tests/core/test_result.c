@@ -27,7 +27,6 @@ static void test_texts(void) {
     CHECK_TEXT(vp_result_text((vp_result)-13), "unknown result code");
     CHECK_TEXT(vp_result_text((vp_result)5), "unknown result code");
 }
-
 static void test_fail(void) {
     vp_error error;
     char text[1000];
@@ -71,7 +70,6 @@ static void test_fail(void) {
         CHECK_INT(strstr(error.where, "\xe2\x82\xac") != NULL, length > 3);
     }
 }
-
 static void test_message(void) {
     vp_impl_message m = {{0}, 0};
     check_case("messages can print every int64, and stop at their end");
@@ -84,7 +82,6 @@ static void test_message(void) {
     for (int i = 0; i < 100; i++) vp_impl_message_text(&m, "12345678");
     CHECK_INT(strlen(m.text), sizeof m.text - 1);
 }
-
 static void test_arena(void) {
     static unsigned char memory[4096 + 1];
     vp_arena arena;
@@ -111,7 +108,6 @@ static void test_arena(void) {
     arena.capacity_bytes = arena.used_bytes = 0;
     CHECK(vp_arena_take(&arena, 0, 1) == NULL);
 }
-
 static void test_sizes(void) {
     size_t out = 7;
     check_case("size arithmetic with overflow checks");
@@ -121,7 +117,6 @@ static void test_sizes(void) {
     CHECK(vp_size_add(SIZE_MAX - 1, 1, &out) && out == SIZE_MAX);
     CHECK(!vp_size_add(SIZE_MAX, 1, &out) && out == SIZE_MAX);
 }
-
 int main(void) {
     RUN_TESTS(test_texts, test_fail, test_message, test_arena, test_sizes);
     return check_done("test_result");

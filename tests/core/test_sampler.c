@@ -11,7 +11,6 @@ static char *golden_text(const char *relative) {
     check_note(text != NULL, __FILE__, __LINE__, "%s is missing", relative);
     return text;
 }
-
 static void test_choice(void) {
     const char *p;
     int entries = 0;
@@ -35,7 +34,6 @@ static void test_choice(void) {
     CHECK_INT(entries, 30);
     free(text);
 }
-
 static void test_dataset(void) {
     const char *p;
     int entries = 0;
@@ -57,7 +55,6 @@ static void test_dataset(void) {
     CHECK_INT(entries, 6);
     free(text);
 }
-
 /* every object in one list of draws.json: calls the given draw once per value and compares */
 static int draws_of(const char *text, const char *key, double (*draw)(vp_random *random, double n)) {
     const char *p = scan_key(text, key, NULL), *end = p ? scan_close(p) : NULL;
@@ -77,7 +74,6 @@ static int draws_of(const char *text, const char *key, double (*draw)(vp_random 
     }
     return entries;
 }
-
 static double draw_u32(vp_random *random, double n) { (void)n; return vp_random_u32(random); }
 static double draw_double(vp_random *random, double n) { (void)n; return vp_random_double(random); }
 static double draw_below(vp_random *random, double n) { return (double)vp_random_below(random, (uint64_t)n - 1); }
@@ -98,7 +94,6 @@ static void permutations_of(const char *text, const char *key, int expected) {
     }
     CHECK_INT(entries, expected);
 }
-
 /* several kinds of draws alternate on one generator: each must consume as many numbers as numpy */
 static void mixed_calls(const char *calls) {
     const char *p = calls + 1, *end = scan_close(calls);
@@ -124,7 +119,6 @@ static void mixed_calls(const char *calls) {
     }
     CHECK(count > 20);
 }
-
 static void test_draws(void) {
     check_case("draws.json: words, doubles, bounded draws");
     char *text = golden_text("sampler/draws.json");
@@ -156,7 +150,6 @@ static void test_draws(void) {
     CHECK_INT(random.position, 1);
     free(text);
 }
-
 /* scores of one entry of blocks.json; 0 if there are none */
 static int blocks_scores(const char *entry, int32_t total, double *scores, int32_t *order) {
     const char *list = scan_key(entry, "scores", NULL);
@@ -174,7 +167,6 @@ static int blocks_scores(const char *entry, int32_t total, double *scores, int32
     free(pairs);
     return 1;
 }
-
 static void test_blocks(void) {
     enum { TOTAL = 16 };
     int entries = 0, equal = 0, refused = 0;
@@ -217,7 +209,6 @@ static void test_blocks(void) {
     CHECK_INT(equal, 204 - 36 - 8); /* 8 crashed */
     free(text);
 }
-
 /* the scores of a file {"block": score} and the blocks' order in it; with `reversed` as if the file were reversed */
 static int importance_file(const char *name, int reversed, double *scores, int32_t *order) {
     char *text = golden_text(name);
@@ -239,7 +230,6 @@ static int importance_file(const char *name, int reversed, double *scores, int32
     free(text);
     return found;
 }
-
 /* Two files of the experiments: the blocks between the first and last enter by falling score; worked out by hand. */
 static void test_importance_files(void) {
     static const struct { const char *name; int reversed, scored; int32_t by_score[14]; } table[] = {
@@ -265,7 +255,6 @@ static void test_importance_files(void) {
         }
     }
 }
-
 static void test_errors(void) {
     int64_t scratch[4] = {9, 9, 9, 9};
     int32_t blocks[4] = {7, 7, 7, 7};
@@ -306,7 +295,6 @@ static void test_errors(void) {
     CHECK_INT(choose_active_blocks(4, 3, scores, NULL, blocks), VP_OK);
     CHECK_INT(blocks[1], 2);
 }
-
 /* ---- knob grids: golden rows are compared as text, so that tiers and numbers are treated alike */
 typedef struct word { const char *at; size_t bytes; } word;
 
@@ -314,7 +302,6 @@ static int same_words(const word *a, const word *b, size_t count) {
     for (size_t i = 0; i < count; i++) if (a[i].bytes != b[i].bytes || memcmp(a[i].at, b[i].at, a[i].bytes) != 0) return 0;
     return 1;
 }
-
 /* all words inside the bracket at `text`, at any nesting; malloc'ed */
 static word *words_of(const char *text, size_t *count) {
     const char *end = scan_close(text);
@@ -330,7 +317,6 @@ static word *words_of(const char *text, size_t *count) {
     }
     return out;
 }
-
 /* the number of rows of three that remain without duplicates */
 static size_t without_repeats(word *rows, size_t count) {
     size_t kept = 0, i, k;
@@ -340,7 +326,6 @@ static size_t without_repeats(word *rows, size_t count) {
     }
     return kept;
 }
-
 static void grid_golden(const char *entry, const char *first_knob, int is_core) {
     enum { MOST = 512 };
     const char *names[3] = {first_knob, "top_k", "blocks"}, *name = scan_key(entry, "strategy", NULL) + 1;
@@ -383,7 +368,6 @@ static void grid_golden(const char *entry, const char *first_knob, int is_core) 
     for (k = 0; k < 3; k++) free(lists[k]);
     FREE_ALL(found, rows);
 }
-
 static void test_strategies(void) {
     const char *part, *end, *p;
     int entries = 0, round;
@@ -397,7 +381,6 @@ static void test_strategies(void) {
     }
     free(text);
 }
-
 static size_t row_bytes;
 static int compare_rows(const void *a, const void *b) { return memcmp(a, b, row_bytes); }
 
@@ -455,8 +438,7 @@ static void test_more_knobs(void) {
                 total *= places[k];
                 all *= strategy == GRID_BOUNDARY && k == 1 ? 5 : 3;
             }
-            CHECK_INT(choose_points((enum grid_strategy)strategy, lists, knobs, 0, 0, index, 720,
-                                      &needed, &repeats), VP_OK);
+            CHECK_INT(choose_points((enum grid_strategy)strategy, lists, knobs, 0, 0, index, 720, &needed, &repeats), VP_OK);
             CHECK_INT(needed, total);
             CHECK_INT(repeats, strategy == GRID_STRATIFIED || strategy == GRID_BOUNDARY ? all - total : 0);
             for (size_t row = 0; row < needed && row < total; row++) {
@@ -486,7 +468,6 @@ static void test_more_knobs(void) {
     }
     CHECK(!default_lhs_points(lists, 0) && !default_lhs_points(lists, -1) && !default_lhs_points(lists, GRID_KNOBS_MAX + 1));
 }
-
 static void test_latin(void) {
     const uint32_t seed = 20261122;
     const int32_t most[3] = {1, INT32_MAX, 4096}, cube[3] = {3, 3, 3}, line[3] = {8, 8, 8};
@@ -531,7 +512,6 @@ static void test_latin(void) {
     for (i = 0; i < 8; i++) for (k = 0; k < 8; k++) CHECK_NEAR(places[i][k], 400, 6 * sqrt(3200 * (1.0 / 8) * (7.0 / 8))); /* 6 sigma of a binomial */
     CHECK_NEAR(diagonal, 3200 * 3, 6 * sqrt(3200 * 9.0)); /* 3 of 9 on average; a variance of 9 per design is generous */
 }
-
 static void test_grid_errors(void) {
     const int32_t none[3] = {3, 0, 5}, negative[3] = {3, 2, INT32_MIN}, small[3] = {2, 3, 4}, one[3] = {1, 1, 1}, huge[3] = {INT32_MAX, INT32_MAX, INT32_MAX};
     int32_t index[24][3] = {{-5}};
@@ -581,7 +561,6 @@ static void test_grid_errors(void) {
     CHECK_INT(default_lhs_points(small, 3), 6);
     CHECK_INT(default_lhs_points(huge, 3), GRID_LHS_POINTS_MAX);
 }
-
 /* Every index below count is in exactly one shard, and shard sizes differ by at most one. */
 static void test_shard(void) {
     size_t count, first = 77, stride = 77, share = 77;
@@ -612,7 +591,6 @@ static void test_shard(void) {
     CHECK_INT(shard_of(5, INT32_MIN, INT32_MIN, &first, &stride, &share), VP_ERR_RANGE);
     CHECK(first == 77 && stride == 77 && share == 77);
 }
-
 /* Strata: quotas are proportional to within one, and larger remainders come first; the draws match numpy's permutation, stratum by stratum. */
 static void test_stratified(void) {
     enum { STRATA = 5, POPULATION = 60 };
@@ -669,7 +647,6 @@ static void test_stratified(void) {
         for (s = 0; s < STRATA; s++) CHECK(drawn[s] * population + population > count * size[s] && drawn[s] * population < count * size[s] + population);
     }
 }
-
 int main(void) {
     RUN_TESTS(test_choice, test_dataset, test_stratified, test_draws, test_blocks, test_importance_files, test_errors,
               test_strategies, test_latin, test_more_knobs, test_grid_errors, test_shard);

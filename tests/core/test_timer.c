@@ -11,7 +11,6 @@
 static int same(double got, double want) {
     return memcmp(&got, &want, sizeof got) == 0 || (got == 0.0 && want == 0.0);
 }
-
 static double sorted_percentile(const double *values, size_t count, double q) {
     double *copy = (double *)malloc(count * sizeof *copy), result;
     vp_statistics statistics;
@@ -20,7 +19,6 @@ static double sorted_percentile(const double *values, size_t count, double q) {
     free(copy);
     return result;
 }
-
 static void test_golden(void) {
     static const char *quantiles[] = {"0", "5", "25", "50", "75", "90", "95", "99", "100"};
     char *text = check_read(check_golden("stats/stats.json"), NULL);
@@ -56,7 +54,6 @@ static void test_golden(void) {
     CHECK_INT(arrays, 40);
     free(text);
 }
-
 /* numpy's algorithm, independent of the header's code */
 static double slow_sum(const double *values, size_t count) {
     double r[8], sum = 0;
@@ -70,7 +67,6 @@ static double slow_sum(const double *values, size_t count) {
     for (; i < count; i++) sum += values[i];
     return sum;
 }
-
 /* Every length up to several splits, with values whose sums are all inexact, so that the first wrong limit is detected. */
 static void test_lengths(void) {
     static double values[2200];
@@ -81,7 +77,6 @@ static void test_lengths(void) {
     for (size_t i = 0; i < 2200; i++) values[i] = vp_random_double(&random) * pow(2, (double)vp_random_below(&random, 20));
     for (size_t i = 0; i <= 2200; i += i < 700 ? 1 : 37) CHECK(same(vp_statistics_sum(values, i), slow_sum(values, i)));
 }
-
 static void test_errors(void) {
     double values[4] = {1, 2, 3, 4}, scratch[4];
     vp_statistics s, poison;
@@ -103,7 +98,6 @@ static void test_errors(void) {
     CHECK(isnan(vp_statistics_percentile(values, 2, 100.001)));
     CHECK(isnan(vp_statistics_percentile(values, 2, (double)NAN)));
 }
-
 /* Expected numbers from mpmath 1.4.1 (40 digits) and scipy 1.17.1, 2026-11-21; quantiles are for the exact double. */
 static void test_student(void) {
     static const struct { double probability, degrees, t; } table[] = {
@@ -115,8 +109,7 @@ static void test_student(void) {
         {0.9999, 999, 3.7328654996083125}, {0.975, 99999, 1.9599877077718444}, {0.999999999, 99999, 5.9983614718192406},
         {0.9999, 99999, 3.7191543840204036}, {0.975, 1e7, 1.9599642217672051}, {0.999999999, 1e7, 5.9978125636323338},
         /* from 1e5 degrees, by the expansion: its second term matters here */
-        {0.975, 100000, 1.9599877075346093}, {0.9999, 100000, 3.7191543826413722},
-        {0.999999999, 100000, 5.9983614662742779}, {0.999999999, 200000, 5.9980842319267825},
+        {0.975, 100000, 1.9599877075346093}, {0.9999, 100000, 3.7191543826413722}, {0.999999999, 100000, 5.9983614662742779}, {0.999999999, 200000, 5.9980842319267825},
         {0.9999, 1e12, 3.7190164854694976}, {0.8, INFINITY, 0.84162123357291436},
         {0.975, INFINITY, 1.9599639845400539}, {0.995, INFINITY, 2.5758293035489005}, {0.999999999, INFINITY, 5.9978070196016374}};
     check_case("quantiles of Student's t, to 1e-11 of mpmath");
@@ -131,7 +124,6 @@ static void test_student(void) {
     CHECK(isnan(vp_statistics_student(0, 7)) && isnan(vp_statistics_student(1, 7)) && isnan(vp_statistics_student((double)NAN, 7)));
     CHECK(isnan(vp_statistics_student(0.9, 0.5)) && isnan(vp_statistics_student(0.9, (double)NAN)) && isnan(vp_statistics_student(-1, 7)));
 }
-
 static void test_percentile_interval(void) {
     /* ranks from scipy.stats.binom.cdf and .sf; 0: rejected */
     static const struct { size_t count; double percentile, confidence; int low, high; } table[] = {
@@ -181,7 +173,6 @@ static void test_percentile_interval(void) {
     CHECK(!vp_statistics_percentile_supported(SIZE_MAX, 0) && !vp_statistics_percentile_supported(SIZE_MAX, 100));
     CHECK(!vp_statistics_percentile_supported(SIZE_MAX, (double)NAN) && !vp_statistics_percentile_supported(SIZE_MAX, 101));
 }
-
 static void test_mean_interval(void) {
     static const double values[] = {10.2, 9.9, 10.5, 10.0, 10.1, 9.8}, two[] = {1.5, 2.25}, huge[] = {1e308, -1e308, 1e308};
     double roots[30], low = -7, high = -7;
@@ -207,7 +198,6 @@ static void test_mean_interval(void) {
     CHECK_INT(vp_statistics_mean_interval(roots, 30, 0.95, &low, &high), VP_ERR_RANGE);
     CHECK(low == -7 && high == -7);
 }
-
 static void test_outliers(void) {
     static const struct { double values[12]; size_t count; double threshold; int outliers, slow; unsigned flags; } table[] = {
         /* hyperfine's own cases, src/outlier_detection.rs at 01876804 */
@@ -252,7 +242,6 @@ static void test_outliers(void) {
     CHECK_INT(find_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
     CHECK(memcmp(&o, &poison, sizeof o) == 0);
 }
-
 static void test_paired(void) {
     static const double a[] = {10.0, 11.0, 12.0, 10.5, 11.5, 10.2, 10.8}, b[] = {10.1, 11.3, 11.9, 10.9, 11.6, 10.2, 11.0};
     static const double up[] = {1, 2}, down[] = {3, 3}, odd[] = {1, INFINITY};
@@ -285,14 +274,12 @@ static void test_paired(void) {
     CHECK_INT(vp_statistics_paired(odd, odd, 2, scratch, &p), VP_ERR_RANGE);
     CHECK(memcmp(&p, &poison, sizeof p) == 0);
 }
-
 static enum stop_reason decide(const struct stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns) {
     double scratch[64];
     enum stop_reason stop = STOP_MAX;
     CHECK_INT(decide_stop(rule, values, count, elapsed_ns, scratch, &stop), VP_OK);
     return stop;
 }
-
 static void test_stop(void) {
     const struct stop_rule fixed = {3, 3, 0, 0.95, 100}, narrow = {3, 12, 0.01, 0.95, 1000}, open = {3, 12, 0.01, 0.95, 0};
     double steady[12], wild[12], scratch[12];
@@ -344,7 +331,6 @@ static void test_stop(void) {
     CHECK_TEXT(stop_name(STOP_MAX), "max");
     CHECK(stop_name(-1) == NULL && stop_name(5) == NULL);
 }
-
 static void test_clock(void) {
     int64_t before = vp_clock_ns(), start = before;
     struct timespec pause;
@@ -367,9 +353,7 @@ static void test_clock(void) {
     clock_gettime(CLOCK_MONOTONIC, &pause);
     CHECK(before <= pause.tv_sec * 1000000000 + pause.tv_nsec);
 }
-
 int main(void) {
-    RUN_TESTS(test_golden, test_lengths, test_errors, test_student, test_percentile_interval, test_mean_interval,
-              test_outliers, test_paired, test_stop, test_clock);
+    RUN_TESTS(test_golden, test_lengths, test_errors, test_student, test_percentile_interval, test_mean_interval, test_outliers, test_paired, test_stop, test_clock);
     return check_done("test_timer");
 }

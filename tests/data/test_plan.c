@@ -391,8 +391,7 @@ int main(void) {
     tiny.name = "tiny";
     CHECK_INT(model_load_preset(&tiny), 0);
     write_set("set.jsonl", "What is it?");
-    RUN_TESTS(test_same_knobs, test_grid, test_rows, test_requests, test_fingerprint, test_fitting, test_refused, test_served,
-              test_messages, test_sizes);
+    RUN_TESTS(test_same_knobs, test_grid, test_rows, test_requests, test_fingerprint, test_fitting, test_refused, test_served, test_messages, test_sizes);
     plan_free(&plan);
     options_free(&options);
     model_free(&tiny);

@@ -64,8 +64,7 @@ static int set_up(void) {
     settings.max_sequence = 1024;
     settings.max_views = layout.views;
     session.model = &model;
-    return CHECK_INT(vp_engine_open(&settings, &session.engine, &error), VP_OK)
-           && CHECK_INT(vp_ranges_init(&ranges, records, RANGES, 0, "main", &HOOKS), VP_OK);
+    return CHECK_INT(vp_engine_open(&settings, &session.engine, &error), VP_OK) && CHECK_INT(vp_ranges_init(&ranges, records, RANGES, 0, "main", &HOOKS), VP_OK);
 }
 
 /* ---- the ranges of one pass */

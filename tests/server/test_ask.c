@@ -349,8 +349,7 @@ static void test_tls_port(void) {
     check_case("http to a TLS port");
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (!CHECK(!bind(listening, (struct sockaddr *)&address, sizeof address)
-               && !getsockname(listening, (struct sockaddr *)&address, &bytes))) return;
+    if (!CHECK(!bind(listening, (struct sockaddr *)&address, sizeof address) && !getsockname(listening, (struct sockaddr *)&address, &bytes))) return;
     close(listening); /* that port is free */
     port = ntohs(address.sin_port);
     snprintf(place, sizeof place, "127.0.0.1:%d", port);

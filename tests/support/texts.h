@@ -72,8 +72,7 @@ static inline void check_kept(const char *name, const char *text) {
     b = want ? want : "";
     while (*a && *a == *b) { line += *a == '\n'; a++; b++; }
     while (a > got && a[-1] != '\n') { a--; b--; }
-    check_note(want && !strcmp(got, want), __FILE__, __LINE__, "%s:%zu is \"%.*s\", expected \"%.*s\"", path, line, (int)strcspn(a, "\n"), a,
-               (int)strcspn(b, "\n"), b);
+    check_note(want && !strcmp(got, want), __FILE__, __LINE__, "%s:%zu is \"%.*s\", expected \"%.*s\"", path, line, (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
     FREE_ALL(want, got);
 }
 /* Adds each place of a JSON text once, with the types found there: "rows[].name string". */
