@@ -1247,11 +1247,11 @@ static vp_result vp_impl_choose(const vp_geometry *geometry, const vp_impl_grid 
         case VP_TILE_TIER:
             if (vp_tiler_tier(options->tier, width_px, height_px, tiling) == VP_OK) return VP_OK;
             return vp_error_set(error, VP_ERR_RANGE, -1, "tier",
-                           "a tier needs 1 <= min_crops <= max_crops <= 65536 and at most 4 preferred counts");
+                                "a tier needs 1 <= min_crops <= max_crops <= 65536 and at most 4 preferred counts");
         case VP_TILE_TOKENS:
             if (vp_select_crops(geometry, options->vision_tokens, &crops) != VP_OK) {
                 return vp_error_set(error, VP_ERR_RANGE, -1, "vision_tokens",
-                               "must be positive and mean at most 65536 crops");
+                                    "must be positive and mean at most 65536 crops");
             }
             return vp_impl_exact(grid, crops, aspect, tiling);
         case VP_TILE_CROPS:
@@ -1301,7 +1301,7 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
     if (canvas_width > VP_CANVAS_PX_LIMIT || canvas_height > VP_CANVAS_PX_LIMIT
         || !vp_impl_count_tokens(&grid, tiling, &out)) {
         return vp_error_set(error, VP_ERR_RANGE, -1, "tiling",
-                       "the canvas is over 8388608 px on a side, or the token counts exceed 32 bits");
+                            "the canvas is over 8388608 px on a side, or the token counts exceed 32 bits");
     }
     out.width_px = image[0] = width_px;
     out.height_px = image[1] = height_px;

@@ -411,7 +411,7 @@ VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nod
     if (needed) *needed = scan.node_count;
     if (scan.node_count > scan.capacity)
         return vp_error_set(error, VP_ERR_CAPACITY, -1, "JSON",
-                       "the text has more values and keys than fit in the node buffer");
+                            "the text has more values and keys than fit in the node buffer");
     if (json) {
         json->text = text;
         json->nodes = nodes;

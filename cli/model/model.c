@@ -343,7 +343,7 @@ static int block_before(const double *scores, const int32_t *file_order, int32_t
 }
 
 vp_result choose_active_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
-                                   int32_t *blocks) {
+                               int32_t *blocks) {
     int32_t block, other, last, wanted, scored = 0, inner = 0;
     if (block_count < 1 || active < 1 || active > block_count) return VP_ERR_RANGE;
     last = block_count - 1;

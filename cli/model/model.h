@@ -94,7 +94,7 @@ vp_result engine_try(const vp_engine_options *settings, struct model *model, int
  * source:  ChulanZhang/molmo_hf experiments/core_exp/acc_lat_profiling.py. There active 1 gives two blocks, too few
  *          scores give too few blocks, and active > block_count gives all blocks; here these are errors */
 vp_result choose_active_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
-                                   int32_t *blocks);
+                               int32_t *blocks);
 /* Chooses `active` blocks of the model, ascending: the first ones or, with an importance file (path, otherwise NULL),
  * the first, the last and the most important ones between them. blocks: int32 [block_count of the model]. */
 int model_choose_blocks(const char *path, const struct model *model, int32_t active, int32_t *blocks);

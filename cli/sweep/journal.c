@@ -736,15 +736,16 @@ int journal_open(struct journal *journal, struct journal_index *index) {
 /* ---- the end of the runs of a point */
 const char *stop_name(int32_t stop) {
     switch (stop) {
-#define STOP_NAME(name, value, text, meaning) case value: return text;
+#define STOP_NAME(name, value, text, meaning) \
+    case value: return text;
         STOPS(STOP_NAME)
 #undef STOP_NAME
-        default: return NULL;
+    default: return NULL;
     }
 }
 
 vp_result decide_stop(const struct stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
-                                double *scratch, enum stop_reason *stop) {
+                      double *scratch, enum stop_reason *stop) {
     double low, high;
     if (rule->min_runs < 1 || rule->max_runs < rule->min_runs || rule->box_ns < 0 || elapsed_ns < 0)
         return VP_ERR_RANGE;

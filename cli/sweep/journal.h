@@ -177,6 +177,6 @@ struct stop_rule {
  *          vp_statistics_percentile_interval, which needs vp_statistics_percentile_needs values. Checking after every
  *          run makes the stated confidence slightly optimistic */
 vp_result decide_stop(const struct stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
-                                double *scratch, enum stop_reason *stop);
+                      double *scratch, enum stop_reason *stop);
 
 #endif

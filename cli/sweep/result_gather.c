@@ -184,9 +184,9 @@ int can_find_outliers(const struct measured *measured, uint8_t *flags, struct ou
     for (int32_t i = 0; i < measured->count; i++) values[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
     memset(flags, 0, (size_t)measured->count);
     memset(outliers, 0, sizeof *outliers);
-    int known = find_outliers(values, (size_t)measured->count, OUTLIER_THRESHOLD, values + measured->count,
-                                       flags, outliers)
-                == VP_OK;
+    int known =
+        find_outliers(values, (size_t)measured->count, OUTLIER_THRESHOLD, values + measured->count, flags, outliers)
+        == VP_OK;
     free(values);
     return known;
 }
@@ -409,8 +409,7 @@ static void gather_point(struct gathered *gathered, const struct measured *measu
     if (point->is_served) gather_served(gathered, measured); else gather_layout(gathered, &measured->sizes);
     if (measured->failed) gathered->failed_count++; else gathered->ok_count++;
     gathered->retry_count += measured->retries;
-    for (int i = 0; measured->stop && i <= STOP_LAST_; i++)
-        gathered->stops[i] += !strcmp(measured->stop, stop_name(i));
+    for (int i = 0; measured->stop && i <= STOP_LAST_; i++) gathered->stops[i] += !strcmp(measured->stop, stop_name(i));
     if (point->run_count) gather_runs(gathered, measured, file);
     score_point(point, &scoring, &outcome);
     accuracy = outcome.is_unparsed ? 0 : outcome.score;
