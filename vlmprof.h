@@ -163,8 +163,10 @@
  *   0.2.0 (2026-11) the single header was split into this one and its companions in parts/; VLMPROF_CORE,
  *                   VLMPROF_FAMILIES and VLMPROF_RANGES no longer have an effect. Old names: vp_fail is vp_error_set,
  *                   vp_range vp_range_record, vp_slot vp_family_slot, vp_beta vp_statistics_beta, namespace vp vlmprof.
- *                   The JSON reader is in vlmprof_json.h, intervals in vlmprof_statistics.h; vp_stop_decide,
- *                   vp_statistics_outliers, vp_sampler_grid, _blocks, _stratified and _shard are part of the program
+ *                   vp_student_upper, vp_order_rank and vp_all_finite also begin with vp_statistics_. The JSON reader
+ *                   and vp_json_raw are in vlmprof_json.h, intervals in vlmprof_statistics.h. vp_message is internal;
+ *                   vp_stop_decide, vp_statistics_outliers, vp_sampler_grid, _blocks, _stratified and _shard are
+ *                   part of the program
  *   0.1.0 (2026-11) first version
  */
 #ifndef VLMPROF_H
