@@ -73,6 +73,10 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
 VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error);
 /* Releases an image and clears the struct; NULL and an empty image are allowed. */
 VP_API void vp_image_free(vp_image *image);
+/* For other formats: the orientation, 1 to 8, in EXIF data (an embedded TIFF file; 1 if it has none or is damaged), and
+ * turning a stored image upright. VP_OK, or VP_ERR_MEMORY with the image unchanged. */
+VP_API int32_t vp_image_orientation(const uint8_t *exif, size_t bytes);
+VP_API vp_result vp_image_turn(vp_image *image, int32_t orientation);
 
 /* ------------------------------------------------------------------------------------------------------- preprocess */
 /* Scratch size in bytes that vp_preprocess needs for this layout, at any alignment; 0 for a geometry or layout that it
@@ -887,6 +891,8 @@ static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp
             info->palette_at = at + 8;
             info->palette_bytes = length;
         } else if (memcmp(chunk + 4, "IDAT", 4) == 0) {
+            if (!length && !info->data_bytes) /* stb_image would add 0 to NULL */
+                return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "PNG whose first data chunk is empty");
             info->data_bytes += length;
         } else if (memcmp(chunk + 4, "eXIf", 4) == 0) {
             info->orientation = vp_impl_exif_orientation(data, length);
@@ -1162,6 +1168,17 @@ static uint8_t *vp_impl_image_upright(const uint8_t *rgb, int32_t orientation, i
     return out;
 }
 
+VP_API int32_t vp_image_orientation(const uint8_t *exif, size_t bytes) { return vp_impl_exif_orientation(exif, bytes); }
+VP_API vp_result vp_image_turn(vp_image *image, int32_t orientation) {
+    uint8_t *upright;
+    if (orientation <= 1) return VP_OK;
+    upright = vp_impl_image_upright(image->rgb, orientation, &image->width_px, &image->height_px);
+    if (!upright) return VP_ERR_MEMORY;
+    vp_impl_rgb_free(image->rgb);
+    image->rgb = upright;
+    return VP_OK;
+}
+
 /* Makes an error from stb_image's reason, which is a short, fixed text. */
 static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *error) {
     const char *reason = stbi_failure_reason();
@@ -1233,12 +1250,9 @@ VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *im
         return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "files over 2 GiB are not supported; make it smaller");
     result = vp_impl_image_stored(file, bytes, &info, &out, error);
     if (result != VP_OK) return result;
-    if (info.orientation > 1) {
-        uint8_t *upright = vp_impl_image_upright(out.rgb, info.orientation, &out.width_px, &out.height_px);
-        vp_impl_rgb_free(out.rgb);
-        if (!upright)
-            return vp_error_set(error, VP_ERR_MEMORY, -1, "image", "not enough memory to turn the image upright");
-        out.rgb = upright;
+    if (vp_image_turn(&out, info.orientation) != VP_OK) {
+        vp_image_free(&out);
+        return vp_error_set(error, VP_ERR_MEMORY, -1, "image", "not enough memory to turn the image upright");
     }
     *image = out;
     return VP_OK;

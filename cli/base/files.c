@@ -83,7 +83,7 @@ int file_read_in(const char *folder, const char *name, char **text, size_t *byte
 }
 
 int is_image_name(const char *name) {
-    static const char *const ends[] = {"jpg", "jpeg", "png", "bmp", "gif", "ppm", "pgm", "tga", "psd", "hdr"};
+    static const char *const ends[] = {"jpg", "jpeg", "jpe", "jfif", "mpo", "png", "apng", "gif", "webp"};
     const char *dot = strrchr(name, '.');
     if (name[0] == '.' || !dot) return 0;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -94,6 +94,17 @@ int is_image_name(const char *name) {
     return 0;
 }
 
+void leave_out(struct left_out *left_out, const char *name) {
+    if (name[0] == '.') return;
+    if (!left_out->count++ || strncmp(name, left_out->first, sizeof left_out->first - 1) < 0)
+        snprintf(left_out->first, sizeof left_out->first, "%s", name);
+}
+void say_left_out(const char *folder, const struct left_out *left_out) {
+    if (left_out->count)
+        print_note("vlmprof: %s: left out %zu file%s that %s no PNG, JPEG, GIF or WebP by name: %s%s\n", folder,
+                   left_out->count, plural_s((int64_t)left_out->count), left_out->count == 1 ? "is" : "are",
+                   left_out->first, left_out->count > 1 ? ", .." : "");
+}
 int names_of_folder(const char *folder, struct text_list *names) {
     DIR *listing = opendir(folder);
     const struct dirent *entry = NULL;

@@ -34,8 +34,12 @@ int file_read_in(const char *folder, const char *name, char **text, size_t *byte
 /* Returns 1 if there is a file of this name in the folder. */
 int file_is_in(const char *folder, const char *name);
 
-/* Returns 1 if the name has the extension of an image file and is not hidden. */
+/* Returns 1 if the name has the extension of an image file that can be decoded and is not hidden. */
 int is_image_name(const char *name);
+/* Counts files of a folder that are left out because of their names, and says so; hidden files do not count. */
+struct left_out { size_t count; char first[64]; };
+void leave_out(struct left_out *left_out, const char *name);
+void say_left_out(const char *folder, const struct left_out *left_out);
 
 /* Appends a folder's names to the list and sorts it. Returns 0, or an exit code if the list lacks names. */
 int names_of_folder(const char *folder, struct text_list *names);

@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
+#include "model/image.h"
 #include "tile/family.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
@@ -166,7 +167,7 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
         code = EXIT_USAGE;
     } else {
         vp_result result = vp_file_read(text, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-        if (result == VP_OK) result = vp_image_size((const uint8_t *)file, bytes, &width_px, &height_px, &error);
+        if (result == VP_OK) result = any_image_size((const uint8_t *)file, bytes, &width_px, &height_px, &error);
         free(file);
         if (result == VP_OK) code = tile_size(job, width_px, height_px, &row, line, sizeof line);
         else {

@@ -208,6 +208,7 @@ static vp_result check_subtype(struct dataset *dataset, vp_error *error) {
 static vp_result find_images(struct loader *loader, vp_error *error) {
     struct dataset *dataset = loader->dataset;
     DIR *folder = opendir(dataset->path);
+    struct left_out left_out = {0};
     vp_result result = VP_OK;
     if (!folder) return vp_error_set(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
     while (result == VP_OK) {
@@ -219,12 +220,14 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
             break;
         }
         path = join_path(dataset->path, entry->d_name);
-        if (is_image_name(entry->d_name) && !is_folder(path)
-            && (result = add_place(loader, 0, 0, (int64_t)dataset->names.count, error)) == VP_OK)
+        if (!is_image_name(entry->d_name)) {
+            if (!is_folder(path)) leave_out(&left_out, entry->d_name);
+        } else if (!is_folder(path) && (result = add_place(loader, 0, 0, (int64_t)dataset->names.count, error)) == VP_OK)
             text_list_copy(&dataset->names, entry->d_name);
         free(path);
     }
     closedir(folder);
+    say_left_out(dataset->path, &left_out);
     if (result == VP_OK && !dataset->names.count)
         return vp_error_set(error, VP_ERR_NOT_FOUND, -1, dataset->path, "there is no image in this folder");
     text_list_sort(&dataset->names, 0);

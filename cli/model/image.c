@@ -44,7 +44,6 @@ static vp_result take_pixels(uint8_t *rgb, int32_t width_px, int32_t height_px, 
 
 /* ---- WebP */
 struct webp {
-    int (*info)(const uint8_t *data, size_t bytes, int *width, int *height);
     uint8_t *(*decode)(const uint8_t *data, size_t bytes, int *width, int *height);
     void (*release)(void *memory);
 };
@@ -53,45 +52,74 @@ static const struct webp *webp_library(void) {
     static const char *const names[] = {"libwebp.so.7", "libwebp.so.6"};
     static struct webp webp;
     static int is_tried;
-    void *library = NULL, *symbols[3] = {NULL, NULL, NULL};
+    void *library = NULL, *symbols[2] = {NULL, NULL};
     for (size_t i = 0; !is_tried && !library && i < 2; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     is_tried = 1;
     if (library) {
-        symbols[0] = dlsym(library, "WebPGetInfo");
-        symbols[1] = dlsym(library, "WebPDecodeRGB");
-        symbols[2] = dlsym(library, "WebPFree");
+        symbols[0] = dlsym(library, "WebPDecodeRGB");
+        symbols[1] = dlsym(library, "WebPFree");
         /* ISO C has no cast from an object to a function pointer */
-        memcpy(&webp.info, &symbols[0], sizeof webp.info);
-        memcpy(&webp.decode, &symbols[1], sizeof webp.decode);
-        memcpy(&webp.release, &symbols[2], sizeof webp.release);
+        memcpy(&webp.decode, &symbols[0], sizeof webp.decode);
+        memcpy(&webp.release, &symbols[1], sizeof webp.release);
     }
-    return webp.info && webp.decode && webp.release ? &webp : NULL;
+    return webp.decode && webp.release ? &webp : NULL;
 }
-static vp_result webp_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
-    const struct webp *webp = webp_library();
-    int width = 0, height = 0;
-    if (!webp)
-        return vp_error_set(
-            error, VP_ERR_UNSUPPORTED, -1, "",
-            "a WebP file, but libwebp is not installed (Debian: package libwebp7); install it, or convert "
-            "the file to PNG");
-    if (!webp->info(file, bytes, &width, &height) || width < 1 || height < 1)
-        return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged WebP");
-    *width_px = width;
-    *height_px = height;
+/* An integer from `count` bytes, lowest byte first. */
+static uint32_t number_at(const uint8_t *at, int count) {
+    uint32_t number = 0;
+    while (count--) number = number << 8 | at[count];
+    return number;
+}
+/* The size and orientation of a WebP file of any of its three kinds, from its header (RFC 9649). */
+static vp_result webp_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
+                           int32_t *orientation, vp_error *error) {
+    uint32_t width = 0, height = 0;
+    *orientation = 1;
+    if (bytes >= 30 && !memcmp(file + 12, "VP8X", 4)) {
+        width = number_at(file + 24, 3) + 1;
+        height = number_at(file + 27, 3) + 1;
+        for (size_t at = 12, length; bytes - at >= 8; at += 8 + length + (length & 1)) {
+            length = number_at(file + at + 4, 4);
+            if (length > bytes - at - 8) break;
+            if (memcmp(file + at, "EXIF", 4) != 0) {
+                if (bytes - at - 8 - length < 9) break;
+                continue;
+            }
+            const size_t skipped = length >= 6 && !memcmp(file + at + 8, "Exif\0\0", 6) ? 6 : 0;
+            *orientation = vp_image_orientation(file + at + 8 + skipped, length - skipped);
+            break;
+        }
+    } else if (bytes >= 25 && !memcmp(file + 12, "VP8L", 4) && file[20] == 0x2f) {
+        width = (number_at(file + 21, 2) & 0x3fff) + 1;
+        height = (number_at(file + 22, 3) >> 6 & 0x3fff) + 1;
+    } else if (bytes >= 30 && !memcmp(file + 12, "VP8 ", 4) && !memcmp(file + 23, "\x9d\x01\x2a", 3)) {
+        width = number_at(file + 26, 2) & 0x3fff;
+        height = number_at(file + 28, 2) & 0x3fff;
+    }
+    if (!width || !height) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged WebP");
+    *width_px = (int32_t)width;
+    *height_px = (int32_t)height;
     return VP_OK;
 }
 static vp_result webp_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
-    int32_t width_px, height_px;
+    const struct webp *webp = webp_library();
+    int32_t width_px, height_px, orientation;
     int width = 0, height = 0;
-    vp_result result = webp_size(file, bytes, &width_px, &height_px, error);
+    vp_result result = webp_size(file, bytes, &width_px, &height_px, &orientation, error);
     if (result != VP_OK) return result;
+    if (!webp)
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "",
+                            "a WebP file, but libwebp is not installed (Debian: package libwebp7); install it, or "
+                            "convert the file to PNG");
     if (is_too_large(width_px, height_px)) return vp_error_set(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
-    uint8_t *rgb = webp_library()->decode(file, bytes, &width, &height);
-    if (!rgb) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged WebP, or an animation; convert it to PNG");
+    uint8_t *rgb = webp->decode(file, bytes, &width, &height);
+    if (!rgb || width != width_px || height != height_px) {
+        if (rgb) webp->release(rgb);
+        return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged WebP, or an animation; convert it to PNG");
+    }
     result = take_pixels(rgb, width, height, image);
-    webp_library()->release(rgb);
-    return result;
+    webp->release(rgb);
+    return result == VP_OK ? vp_image_turn(image, orientation) : result;
 }
 
 /* ---- GIF */
@@ -175,11 +203,12 @@ static int read_indexes(struct gif *gif, uint8_t *indexes, size_t count) {
     uint16_t *prefix = resize(NULL, (size_t)code_most, sizeof *prefix);
     uint8_t *suffix = resize(NULL, (size_t)code_most, 1), *stack = resize(NULL, (size_t)code_most + 1, 1);
     struct gif_bits bits = {0, 0, 0};
-    int least = gif->at < gif->end ? *gif->at++ : 0, width = least + 1, clear = 1 << least, next = clear + 2,
-        before = -1;
+    const int given = gif->at < gif->end ? *gif->at++ : 0, is_valid = given >= 2 && given <= 8,
+              least = is_valid ? given : 2, clear = 1 << least;
+    int width = least + 1, next = clear + 2, before = -1;
     size_t filled = 0;
     uint8_t first = 0;
-    while (least >= 2 && least <= 8 && filled < count) {
+    while (is_valid && filled < count) {
         int code = next_code(gif, &bits, width), at = code, depth = 0;
         if (code < 0 || code == clear + 1) break;
         if (code == clear) {
@@ -253,7 +282,13 @@ static vp_result name_formats(vp_result result, const uint8_t *file, size_t byte
 }
 vp_result any_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
     struct gif gif;
-    if (is_webp(file, bytes)) return webp_size(file, bytes, width_px, height_px, error);
+    int32_t orientation;
+    if (is_webp(file, bytes)) {
+        const vp_result result = webp_size(file, bytes, width_px, height_px, &orientation, error);
+        const int32_t stored_px = result == VP_OK ? *width_px : 0;
+        if (stored_px && orientation >= 5) { *width_px = *height_px; *height_px = stored_px; }
+        return result;
+    }
     if (!is_gif(file, bytes))
         return name_formats(vp_image_size(file, bytes, width_px, height_px, error), file, bytes, error);
     if (!open_gif(&gif, file, bytes)) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged GIF");

@@ -18,42 +18,11 @@ const char *media_type_of(const char *bytes, size_t count) {
     if (count >= 6 && (!memcmp(bytes, "GIF87a", 6) || !memcmp(bytes, "GIF89a", 6))) return "image/gif";
     return NULL;
 }
-/* An integer from `count` bytes, lowest byte first. */
-static int32_t number_at(const char *bytes, int count) {
-    uint32_t number = 0;
-    while (count--) number = number << 8 | (unsigned char)bytes[count];
-    return (int32_t)number;
-}
-/* The size of a GIF file, or of a WebP file of any of its three kinds (RFC 9649). Returns 1, or 0 if it is damaged. */
-static int size_at(const char *bytes, size_t count, int32_t *width_px, int32_t *height_px) {
-    const int is_gif = count >= 10 && bytes[0] == 'G';
-    const int is_extended = count >= 30 && !memcmp(bytes + 12, "VP8X", 4);
-    const int is_lossless = count >= 25 && !memcmp(bytes + 12, "VP8L", 4) && bytes[20] == 0x2f;
-    const int is_lossy = count >= 30 && !memcmp(bytes + 12, "VP8 ", 4) && !memcmp(bytes + 23, "\x9d\x01\x2a", 3);
-    if (is_gif) {
-        *width_px = number_at(bytes + 6, 2);
-        *height_px = number_at(bytes + 8, 2);
-    } else if (is_extended) {
-        *width_px = number_at(bytes + 24, 3) + 1;
-        *height_px = number_at(bytes + 27, 3) + 1;
-    } else if (is_lossless) {
-        *width_px = (number_at(bytes + 21, 2) & 0x3fff) + 1;
-        *height_px = (number_at(bytes + 22, 3) >> 6 & 0x3fff) + 1;
-    } else if (is_lossy) {
-        *width_px = number_at(bytes + 26, 2) & 0x3fff;
-        *height_px = number_at(bytes + 28, 2) & 0x3fff;
-    } else return 0;
-    return *width_px > 0 && *height_px > 0;
-}
 /* Finds the size of a known kind of file. */
 static vp_result picture_measure(struct picture *picture, vp_error *error) {
     char text[LINE_BYTES];
-    vp_result result = VP_OK;
-    if (!strcmp(picture->media_type, "image/png") || !strcmp(picture->media_type, "image/jpeg"))
-        result = vp_image_size((const uint8_t *)picture->bytes, picture->byte_count, &picture->width_px,
-                               &picture->height_px, error);
-    else if (!size_at(picture->bytes, picture->byte_count, &picture->width_px, &picture->height_px))
-        return vp_error_set(error, VP_ERR_FORMAT, -1, "", "its header is truncated or damaged");
+    const vp_result result = any_image_size((const uint8_t *)picture->bytes, picture->byte_count, &picture->width_px,
+                                            &picture->height_px, error);
     if (result != VP_OK || has_image_size(picture->width_px, picture->height_px)) return result;
     snprintf(text, sizeof text, "the header specifies %d x %d pixels, the limit is %d in total", picture->width_px,
              picture->height_px, VP_IMAGE_PIXELS_MAX);

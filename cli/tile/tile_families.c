@@ -80,7 +80,7 @@ static void add_file(struct family_job *job, const char *path) {
     size_t bytes = 0;
     int32_t width = 0, height = 0;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-    if (result == VP_OK) result = vp_image_size((const uint8_t *)file, bytes, &width, &height, &error);
+    if (result == VP_OK) result = any_image_size((const uint8_t *)file, bytes, &width, &height, &error);
     free(file);
     struct image_size *size = add_size(job, result == VP_OK ? width : 0, result == VP_OK ? height : 0, path);
     if (result == VP_OK) return;
@@ -90,13 +90,18 @@ static void add_file(struct family_job *job, const char *path) {
 }
 static int add_folder(struct family_job *job, const char *path) {
     struct text_list names = {NULL, 0};
+    struct left_out left_out = {0};
     const size_t before = job->size_count;
     int code = names_of_folder(path, &names);
     for (size_t i = 0; i < names.count; i++) {
         char *file = join_path(path, names.items[i]);
-        if (is_image_name(names.items[i]) && !is_folder(file)) add_file(job, file);
+        if (!is_folder(file)) {
+            if (is_image_name(names.items[i])) add_file(job, file);
+            else leave_out(&left_out, names.items[i]);
+        }
         free(file);
     }
+    say_left_out(path, &left_out);
     text_list_free(&names);
     if (code) return code;
     return job->size_count > before ? 0 : complain(EXIT_INPUT, "%s: there is no image in this folder", path);
