@@ -49,6 +49,25 @@ static void test_tile(void) {
     }
 }
 
+/* every format that is decoded has a size, turned upright as its EXIF says; what a folder leaves out is counted */
+static void test_formats(void) {
+    static const unsigned char turned[] = "RIFF\x42\0\0\0WEBPVP8X\x0a\0\0\0\x08\0\0\0\x34\0\0\x24\0\0"             /* 53 x 37 */
+                                          "EXIF\x20\0\0\0Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0"; /* orientation 6 */
+    static const unsigned char code_size[] = "GIF89a\x02\0\x02\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x02\0\x02\0\0\x28\x01\0\0;";
+    check_case("tile: WebP and GIF, files of a folder that are left out");
+    EXITS(cli("tile tests/golden/datasets/pictures/w0.webp --csv"), 0, out, "w0.webp");
+    EXITS(cli("tile --family qwen2-vl tests/golden/datasets/pictures/g1.gif"), 0, out, "g1.gif");
+    CHECK_INT(mkdir(in_folder("mixed"), 0777), 0);
+    write_file(in_folder("mixed/turned.webp"), turned, sizeof turned - 1);
+    write_text(in_folder("mixed/b.bmp"), "");
+    write_text(in_folder("mixed/a.txt"), "");
+    write_text(in_folder("mixed/.hidden"), "");
+    EXITS(cli("tile --family qwen2-vl %F/mixed"), 0, out, "\n37x53 ");
+    CHECK(last.err && strstr(last.err, "left out 2 files that are no PNG, JPEG, GIF or WebP by name: a.txt, .."));
+    write_file(in_folder("code.gif"), code_size, sizeof code_size - 1);
+    REFUSED("run %F/code.gif -p What --synthetic tiny", 3, "truncated or damaged GIF");
+}
+
 static void test_families(void) {
     check_case("tile --family: a column that has no value, limits that cannot be found");
     EXITS(cli("tile --family mllama 1920x1080 --json"), 0, out, "\"total_tokens\": 1");
@@ -75,6 +94,7 @@ static void test_families(void) {
 int main(void) {
     if (!command_begin("command_tile")) return 1;
     test_tile();
+    test_formats();
     test_families();
     return command_end("test_command_tile");
 }
