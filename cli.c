@@ -53,7 +53,8 @@ static int start_command(const struct command *command, int argc, char **argv) {
     else if (!code && options.operand_count > command->operands_most)
         code = complain(EXIT_USAGE, "%s: \"%s\" is an unexpected argument; usage: vlmprof %s %s", command->name,
                         options.operands[command->operands_most], command->name, command->operands);
-    else if (!code && (code = options_check(&options)) == 0) code = command->run(&options);
+    else if (!code && (code = options_check(&options)) == 0 && (code = outputs_check(&options)) == 0)
+        code = command->run(&options);
     options_free(&options);
     return code;
 }

@@ -1,6 +1,7 @@
 /* options.c: the parser of the command line.
  * Words of argv come in one by one and are checked against the command's table. Each value is stored in the row's
  * struct option_value; a wrong word ends the parse with a message and an exit code. */
+#include "base/files.h"
 #include "base/options.h"
 
 #include "base/console.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Returns 1 if both name the same option. Hyphens and underscores are equivalent. */
 static int is_same_name(const char *one, const char *other, size_t bytes) {
@@ -392,4 +394,68 @@ int check_sort_key(const char *key) {
     int code = key ? complain_word("sort_by", "key", key, all.data) : 0;
     free(all.data);
     return code;
+}
+
+/* ---- outputs that would overwrite an input */
+/* The rows whose values are files that the command writes. */
+static int is_output(const struct option_spec *row) {
+    return row->kind != GROUP && has_word("output html trace draw", row->name);
+}
+/* Returns 1 if both paths are one file, or would be: a file that is not there yet is its folder and its name. */
+static int is_same_path(const char *one, const char *other) {
+    const char *paths[2] = {one, other};
+    struct stat found[2];
+    char names[2][256];
+    for (int i = 0; i < 2; i++) {
+        names[i][0] = 0;
+        if (!stat(paths[i], &found[i])) continue;
+        const char *slash = strrchr(paths[i], '/');
+        char *folder = slash ? copy_text(paths[i], (size_t)(slash - paths[i]) + 1) : copy_text(".", 1);
+        const int failed = stat(folder, &found[i]);
+        free(folder);
+        if (failed) return 0;
+        snprintf(names[i], sizeof names[i], "%s", slash ? slash + 1 : paths[i]);
+    }
+    return found[0].st_dev == found[1].st_dev && found[0].st_ino == found[1].st_ino && !strcmp(names[0], names[1]);
+}
+/* Returns 1 if writing the file `output` would change the input: the same file, or a picture or a JSON file that is
+ * already in the folder. */
+static int would_change(const char *output, const char *input) {
+    struct stat found;
+    const char *slash = strrchr(output, '/');
+    if (stat(output, &found) || !S_ISREG(found.st_mode) || stat(input, &found)) return 0;
+    if (!S_ISDIR(found.st_mode)) return is_same_path(output, input);
+    const char *dot = strrchr(slash ? slash : output, '.');
+    if (!is_image_name(slash ? slash + 1 : output) && (!dot || !has_word(".json .jsonl", dot))) return 0;
+    char *folder = slash ? copy_text(output, (size_t)(slash - output) + 1) : copy_text(".", 1);
+    const int is_inside = is_same_path(folder, input);
+    free(folder);
+    return is_inside;
+}
+int outputs_check(const struct options *options) {
+    const struct option_spec *rows = options->command->options;
+    for (size_t i = 0; i < options->command->option_count; i++) {
+        const char *output = is_output(&rows[i]) ? options->values[i].text : NULL;
+        const char *input = NULL;
+        if (!output || !options->values[i].given) continue;
+        for (size_t k = 0; k < options->operand_count && !input; k++)
+            if (would_change(output, options->operands[k])) input = options->operands[k];
+        for (size_t k = 0; k < options->command->option_count && !input; k++) {
+            const struct option_value *value = &options->values[k];
+            if (k == i || !value->given || rows[k].kind == GROUP) continue;
+            if (is_output(&rows[k])) {
+                if (k < i && value->text && is_same_path(output, value->text))
+                    return complain(EXIT_USAGE, "--%s and --%s are the same file: %s", rows[k].name, rows[i].name,
+                                    output);
+                continue;
+            }
+            if (value->text && rows[k].kind == TEXT && would_change(output, value->text)) input = value->text;
+            for (size_t n = 0; n < value->count && value->items && !input; n++)
+                if (would_change(output, value->items[n])) input = value->items[n];
+        }
+        if (input)
+            return complain(EXIT_USAGE, "--%s %s would overwrite %s%s: give another name", rows[i].name, output,
+                            is_folder(input) ? "a file of the input " : "the input ", input);
+    }
+    return 0;
 }

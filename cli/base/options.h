@@ -100,6 +100,10 @@ void options_free(struct options *options);
 /* Checks the rules of the given options. Returns 0 or an exit code. */
 int options_check(const struct options *options);
 
+/* Refuses a file to write that is an input, is already in a folder of inputs, or is written twice. Returns 0 or
+ * EXIT_USAGE. */
+int outputs_check(const struct options *options);
+
 /* Checks a --sort_by key of the table of operations; NULL is valid. Returns 0, or an exit code after a message. */
 int check_sort_key(const char *key);
 

@@ -278,9 +278,28 @@ static void test_rules(void) {
         options_free(&o);
     }
 }
+/* a file to write that is read, is in a folder that is read, or is written twice */
+static void test_outputs(void) {
+    static const struct { const char *words, *said; } rows[] = {
+        {"report %F/in --html=%F/in/k.json", "would overwrite a file of the input"}, {"report %F/in/k.json --html=%F/in/../in/k.json", "would overwrite the input"},
+        {"fit %F/in -o %F/in/k.json", "would overwrite a file of the input"}, {"fit %F/in/k.json -o %F/link.json", "would overwrite the input"},
+        {"run %F/in/c.jpg -p a --synthetic tiny --profile --html %F/in/c.jpg", "would overwrite the input"}, {"tile --family internvl %F/in/c.jpg --draw %F/in/c.jpg", "would overwrite"},
+        {"run -p a --synthetic tiny --profile --html %F/new --trace %F/in/../new", "are the same file"}, {"predict %F/in/k.json --data %F/in --recalibrate -o %F/in/k.json", "would overwrite"}};
+    CHECK_INT(mkdir(in_folder("in"), 0777), 0);
+    write_text(in_folder("in/k.json"), "{}");
+    write_text(in_folder("in/c.jpg"), "");
+    CHECK_INT(link(in_folder("in/k.json"), in_folder("link.json")), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_case("outputs: %s", rows[i].words);
+        REFUSED(rows[i].words, 2, rows[i].said);
+    }
+    check_case("outputs: a page beside the results is written again");
+    write_text(in_folder("in/report.html"), "");
+    CHECK_INT(cli("report %F/in --html=%F/in/report.html"), 3);
+}
 int main(void) {
     if (!command_begin("options")) return 1;
-    RUN_TESTS(test_help, test_usage, test_values, test_refusals, test_rules);
+    RUN_TESTS(test_help, test_usage, test_values, test_refusals, test_rules, test_outputs);
     free(room_said);
     return command_end("test_options");
 }
