@@ -3463,15 +3463,7 @@ static vk_cpu *vk_cpu_of(vk_queue *queue) { return (vk_cpu *)queue; }
 
 /* zeroed pages; large ones if available, because a decode step reads gigabytes of weights */
 #if defined(__linux__)
-static uint64_t vk_free_bytes(void) {
-    char line[128];
-    unsigned long long kilobytes = 0;
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1) break;
-    if (file) fclose(file);
-    return kilobytes * 1024u;
-}
+#include "kernels/cpu/free_memory.h"
 static void *vk_reserve(size_t bytes) {
     uint64_t available = vk_free_bytes();
     void *memory;

@@ -623,9 +623,25 @@ static void test_integers(void) {
     CHECK(last.out && strstr(last.out, "\nopening  kernels chosen in ") && strstr(last.out, " s, weights drawn in "));
 }
 
+/* what a limit of the process leaves is what is free */
+static void test_limit(void) {
+#ifndef __SANITIZE_ADDRESS__ /* it reserves terabytes of addresses */
+    struct rlimit was, less;
+    check_case("run: memory that a limit leaves");
+    if (!CHECK_INT(getrlimit(RLIMIT_AS, &was), 0)) return;
+    less = was;
+    less.rlim_cur = 3000000000u;
+    CHECK_INT(setrlimit(RLIMIT_AS, &less), 0);
+    const int code = cli("run -p What --synthetic molmoe-1b --max_new_tokens 2");
+    CHECK_INT(setrlimit(RLIMIT_AS, &was), 0);
+    CHECK_INT(code, 4);
+    const char *but = last.err ? strstr(last.err, ", but ") : NULL;
+    check_note(but && atof(but + 6) > 1.0 && atof(but + 6) < 3.0 && strstr(but, " GB are free for this process"), __FILE__, __LINE__, "it says %s", last.err);
+#endif
+}
 int main(void) {
     if (!command_begin("command_run")) return 1;
     RUN_TESTS(test_integers, test_vision_integers, test_show_prompt, test_run, test_end_of_answer, test_bad_folders,
-              test_bad_input, test_other_models, test_other_folders);
+              test_bad_input, test_other_models, test_other_folders, test_limit);
     return command_end("test_command_run");
 }
