@@ -102,6 +102,11 @@ void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64
                       "not that of a new request; sweep with --no_cache and without --same_image",
                       (long long)cached_count, (long long)run_count);
 }
+/* Returns 1 if all pieces arrived together, within a thousandth of the wait for them: a proxy collected them. */
+static int is_buffered(const struct served *served) {
+    const int64_t first = served->pieces[0].at_ns, span = served->pieces[served->piece_count - 1].at_ns - first;
+    return span < 1000000 && span < first / 1000;
+}
 const char *served_lacks(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
     if (metric == METRIC_TOTAL) return NULL;
@@ -113,7 +118,8 @@ const char *served_lacks(const struct pass_result *run, int metric) {
     if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 0)
         return "the server does not report how many tokens it generated";
     if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 2) return "one token has no decode steps";
-    return served->piece_count < 2 ? "the answer came in one piece" : NULL;
+    if (served->piece_count < 2) return "the answer came in one piece";
+    return is_buffered(served) ? "all pieces came at once: the answer was buffered on its way" : NULL;
 }
 static double served_metric(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
@@ -141,7 +147,7 @@ int64_t served_visible_ns(const struct pass_result *run) {
     return -1;
 }
 size_t served_gaps(const struct served *served, double *out) {
-    size_t count = served->is_streamed && served->piece_count ? served->piece_count - 1 : 0;
+    size_t count = served->is_streamed && served->piece_count > 1 && !is_buffered(served) ? served->piece_count - 1 : 0;
     for (size_t i = 0; i < count; i++) out[i] = (double)(served->pieces[i + 1].at_ns - served->pieces[i].at_ns) / 1e6;
     return count;
 }

@@ -1,6 +1,7 @@
 /* vlmprof_chat.c: implements what vlmprof_chat.h declares */
 #include "vlmprof_chat.h"
 #include "vlmprof_json.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -564,7 +565,8 @@ typedef struct vp_impl_chat_state {
     vp_json_node *nodes; size_t node_capacity;
     size_t text_capacity, reasoning_capacity, piece_capacity;
     int64_t now_ns;
-    int is_done;                                          /* 1 if "[DONE]" arrived */
+    int is_done, has_calls;                               /* 1 if "[DONE]" arrived; if there are calls of tools */
+    char *blanked;                                        /* a text without NaN and Infinity */
     int64_t timed_prompt, timed_cached, timed_completion; /* llama.cpp's "timings" also contain token counts */
     vp_result result;                                     /* the error that ended it */
     vp_error error;
@@ -615,8 +617,12 @@ static vp_result vp_impl_chat_keep_text(vp_chat_reply *reply, char **member, con
 }
 /* {"error": "text"}, {"error": {"message": "text"}}: the value with the most specific message. */
 static uint32_t vp_impl_chat_said(const vp_json *json, uint32_t error) {
-    const uint32_t message = vp_json_get(json, error, "message");
-    return message != VP_JSON_NONE && json->nodes[message].type == VP_JSON_STRING ? message : error;
+    static const char *const names[] = {"message", "text", "detail"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const uint32_t message = vp_json_get(json, error, names[i]);
+        if (message != VP_JSON_NONE && json->nodes[message].type == VP_JSON_STRING) return message;
+    }
+    return error;
 }
 static int vp_impl_chat_is_set(const vp_json *json, uint32_t node) {
     return node != VP_JSON_NONE && json->nodes[node].type != VP_JSON_NULL;
@@ -788,6 +794,7 @@ static vp_result vp_impl_chat_timings_of(vp_chat_reply *reply, const vp_json *js
 
 /* ---- answers: chat completions */
 static vp_result vp_impl_chat_choice(vp_chat_reply *reply, const vp_json *json, uint32_t choice) {
+    static const char *const thoughts[] = {"reasoning_content", "reasoning", "reasoning_details"};
     const uint32_t logprobs = vp_json_get(json, choice, "logprobs");
     uint32_t delta = vp_json_get(json, choice, "delta"), thought;
     size_t text_bytes = 0, reasoning_bytes = 0;
@@ -801,9 +808,13 @@ static vp_result vp_impl_chat_choice(vp_chat_reply *reply, const vp_json *json, 
     if (vp_impl_chat_is_set(json, delta)) {
         if (json->nodes[delta].type != VP_JSON_OBJECT)
             return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "delta", "the server sent something that is not an object");
-        thought = vp_json_get(json, delta, "reasoning_content");
-        /* vLLM sends the same text under both names */
-        if (!vp_impl_chat_is_set(json, thought)) thought = vp_json_get(json, delta, "reasoning");
+        /* vLLM sends the same text under two names, others an empty one under the first; OpenRouter has a list */
+        for (size_t i = 0; i < 3; i++) {
+            thought = vp_json_get(json, delta, thoughts[i]);
+            if (vp_impl_chat_is_set(json, thought)
+                && (json->nodes[thought].type != VP_JSON_STRING || json->nodes[thought].bytes))
+                break;
+        }
         result = vp_impl_chat_add(reply, json, thought, 1, &reasoning_bytes);
         if (result == VP_OK)
             result = vp_impl_chat_add(reply, json, vp_json_get(json, delta, "content"), 0, &text_bytes);
@@ -811,11 +822,12 @@ static vp_result vp_impl_chat_choice(vp_chat_reply *reply, const vp_json *json, 
             result = vp_impl_chat_add(reply, json, vp_json_get(json, delta, "refusal"), 0, &text_bytes);
         if (result == VP_OK) result = vp_impl_chat_piece(reply, text_bytes, reasoning_bytes);
         if (result != VP_OK) return result;
+        if (vp_impl_chat_is_set(json, vp_json_get(json, delta, "tool_calls")))
+            ((vp_impl_chat_state *)reply->state)->has_calls = 1;
         if (!reply->is_streamed) reply->is_complete = 1;
     }
     if (vp_impl_chat_is_set(json, vp_json_get(json, choice, "finish_reason"))) reply->is_complete = 1;
-    return vp_impl_chat_keep_text(reply, &reply->finish_reason, json, vp_json_get(json, choice, "finish_reason"),
-                                  "finish_reason");
+    return vp_impl_chat_keep(reply, &reply->finish_reason, json, vp_json_get(json, choice, "finish_reason"));
 }
 static vp_result vp_impl_chat_read_chat(vp_chat_reply *reply, const vp_json *json) {
     const uint32_t choices = vp_json_get(json, 0, "choices");
@@ -952,19 +964,57 @@ static vp_result vp_impl_chat_read_ollama(vp_chat_reply *reply, const vp_json *j
 }
 
 /* ---- answers: from bytes to objects */
+/* Copies the text with NaN, Infinity and -Infinity, which Python writes for logprobs, as empty texts. Returns 1 if
+ * there were any. */
+static int vp_impl_chat_blank_words(const char *text, size_t bytes, vp_impl_chat_state *state) {
+    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+    int count = 0, in_string = 0;
+    char *copy = (char *)VP_REALLOC(state->blanked, bytes + 1);
+    if (!copy) return 0;
+    state->blanked = copy;
+    memcpy(copy, text, bytes);
+    copy[bytes] = 0;
+    for (size_t at = 0; at < bytes; at++) {
+        if (in_string && copy[at] == '\\') at++;
+        else if (copy[at] == '"') in_string = !in_string;
+        for (size_t i = 0; !in_string && i < sizeof words / sizeof *words; i++) {
+            const size_t length = strlen(words[i]);
+            if (strncmp(copy + at, words[i], length) != 0) continue;
+            memset(copy + at, ' ', length);
+            copy[at] = copy[at + 1] = '"';
+            at += length - 1;
+            count++;
+            break;
+        }
+    }
+    return count > 0;
+}
+/* Returns 1 for an error that is the object itself: {"object": "error", "message": ..} of vLLM before 0.10,
+ * {"error_code": 50002, "text": ..} of FastChat, {"detail": ..} of FastAPI. */
+static int vp_impl_chat_is_bare_error(const vp_json *json) {
+    const uint32_t object = vp_json_get(json, 0, "object");
+    int64_t code;
+    if (object != VP_JSON_NONE && vp_json_equals(json, object, "error")) return 1;
+    if (vp_json_to_int(json, vp_json_get(json, 0, "error_code"), &code) == VP_OK && code) return 1;
+    return json->nodes[0].count == 1 && vp_impl_chat_is_set(json, vp_json_get(json, 0, "detail"));
+}
 /* Processes one JSON text from the server. */
 static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, size_t bytes, int is_error) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
     vp_json json;
     uint32_t error;
     vp_result result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
+    if (result == VP_ERR_FORMAT && vp_impl_chat_blank_words(text, bytes, state)) {
+        text = state->blanked;
+        result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
+    }
     if (result != VP_OK) return state->result = result;
     if (!reply->first_chunk_ns) reply->first_chunk_ns = state->now_ns;
     if (json.nodes[0].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer", "the server sent JSON that is not an object");
     error = vp_json_get(&json, 0, "error");
     if (vp_impl_chat_is_set(&json, error)) return vp_impl_chat_failure(reply, &json, error);
-    if (is_error) return vp_impl_chat_failure(reply, &json, 0);
+    if (is_error || vp_impl_chat_is_bare_error(&json)) return vp_impl_chat_failure(reply, &json, 0);
     return vp_impl_chat_apis[state->api].read(reply, &json);
 }
 static vp_result vp_impl_chat_event(void *user, const char *name, const char *data, size_t bytes) {
@@ -1083,6 +1133,21 @@ VP_API vp_result vp_chat_reply_feed(vp_chat_reply *reply, const char *bytes, siz
     vp_impl_chat_feed(reply, bytes, count);
     return vp_impl_chat_report(state, error);
 }
+/* Sets the failure of an answer that its server gave up, or that is empty. */
+static vp_result vp_impl_chat_ended_badly(vp_chat_reply *reply) {
+    const char *reason = reply->finish_reason ? reply->finish_reason : "";
+    const int is_ended = strstr(reason, "abort") || strstr(reason, "error") || strstr(reason, "cancel");
+    const int is_empty = !reply->text_bytes && !reply->reasoning_bytes && !((vp_impl_chat_state *)reply->state)->has_calls;
+    char words[160];
+    if (!is_ended && !is_empty) return VP_OK;
+    snprintf(words, sizeof words, is_ended ? "it ended the answer with finish_reason %.100s"
+                                           : *reason ? "the answer is empty (finish_reason %.100s)"
+                                                     : "the answer is empty%s", reason);
+    reply->failure = (char *)VP_MALLOC(strlen(words) + 1);
+    if (!reply->failure) return VP_ERR_MEMORY;
+    strcpy(reply->failure, words);
+    return VP_OK;
+}
 VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
     vp_chat_usage *usage = &reply->usage;
@@ -1094,6 +1159,8 @@ VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error) {
                           state->form == VP_IMPL_CHAT_UNKNOWN ? "the server's answer is empty"
                           : reply->is_streamed ? "the stream ended before the server marked the answer as complete"
                                                : "the server sent JSON that contains no answer");
+    if (state->result == VP_OK && !reply->failure && vp_impl_chat_ended_badly(reply) == VP_ERR_MEMORY)
+        return vp_impl_chat_no_memory(reply), vp_impl_chat_report(state, error);
     if (usage->cached_tokens < 0) usage->cached_tokens = state->timed_cached;
     if (usage->completion_tokens < 0) usage->completion_tokens = state->timed_completion;
     /* llama.cpp counts the prompt without its cached tokens */
@@ -1111,6 +1178,7 @@ VP_API void vp_chat_reply_free(vp_chat_reply *reply) {
         vp_sse_free(&state->sse);
         VP_FREE(state->body.text);
         VP_FREE(state->nodes);
+        VP_FREE(state->blanked);
         VP_FREE(state);
     }
     VP_FREE(reply->text);
