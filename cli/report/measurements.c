@@ -181,10 +181,16 @@ static int number_experts(int64_t num_experts, const struct results *results, in
     *experts = said;
     return 0;
 }
-/* Device and model must be the same in all files, because a model of two devices would fit neither. Weights may differ
- * if all are known. */
+/* Returns EXIT_USAGE, with both values, if two files differ in what the model has no feature for. */
+static int refuse_mixed(const char *one, const char *other, const char *name, const char *first, const char *second) {
+    return complain(EXIT_USAGE, "%.300s and %.300s differ in %.60s (%.100s, %.100s): fit them separately", one, other, name,
+                    first ? first : "not said", second ? second : "not said");
+}
+/* Device, model and every knob without a feature must be the same in all files, because a model of two devices would
+ * fit neither. Weights may differ if all are known. */
 static int check_same(const struct results *results) {
     static const char *const names[] = {"device", "model", "weights"};
+    const struct text_list *unlike = &results->unlike;
     for (int which = 0; which < 3; which++)
         for (size_t i = 1; i < results->count; i++) {
             const struct result_file *one = &results->files[0], *file = &results->files[i];
@@ -196,11 +202,21 @@ static int check_same(const struct results *results) {
                                              : knob_text(&file->knobs, KNOB_WEIGHTS);
             if (which == 2 && weight_bits(first) > 1 && weight_bits(other) > 1) continue;
             if (strcmp(first ? first : "not said", other ? other : "not said"))
-                return complain(EXIT_USAGE, "%.300s and %.300s differ in %s (%.100s, %.100s): fit them separately",
-                                results->files[0].path, results->files[i].path, names[which],
-                                first ? first : "not said", other ? other : "not said");
+                return refuse_mixed(one->path, file->path, names[which], first, other);
         }
-    return 0;
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        for (size_t i = 1; i < results->count; i++) {
+            const struct result_file *one = &results->files[0], *file = &results->files[i];
+            char values[2][KNOB_TEXT_BYTES];
+            if (KNOBS[knob].in_model || KNOBS[knob].of == KNOB_OF_IMAGES
+                || !knob_compare(knob, &one->knobs, &file->knobs))
+                continue;
+            return refuse_mixed(one->path, file->path, KNOBS[knob].key, knob_value_text(&one->knobs, knob, values[0]),
+                                knob_value_text(&file->knobs, knob, values[1]));
+        }
+    return unlike->count ? refuse_mixed(unlike->items[unlike->count - 2], unlike->items[unlike->count - 1],
+                                        unlike->items[0], unlike->items[1], unlike->items[2])
+                         : 0;
 }
 /* Names what a latency model needs and no file has. Returns 0 or an exit code. */
 static int check_columns(const struct results *results) {
@@ -256,9 +272,6 @@ static void warn_of_measurements(const struct measurements *measurements, const 
         text_list_add(warnings, "no file has T_vision_total: \"other\" includes the vision time");
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
-    for (int axis = KNOB_SIZE + 1; axis < KNOB_COUNT; axis++)
-        if (knob_is_axis(axis) && !KNOBS[axis].in_model && results->files[0].varied >> axis & 1)
-            text_list_add(warnings, "the configurations differ in %s, which is not in the model", KNOBS[axis].axis);
     results_warn_of_noise(results, warnings);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);
 }

@@ -457,8 +457,9 @@ static int rewrite(struct score_job *job, size_t index, struct score_summary *su
             number[vp_number_format(job->lines[row->line].score, number)] = 0;
         } else {
             summary->missing++;
-            snprintf(name, sizeof name, "sample %lld of %s", (long long)node_int(json, node, "sample_id", -1),
-                     config_name(file->path, config));
+            char *id = result_id(json, node);
+            snprintf(name, sizeof name, "sample %.40s of %s", id, config_name(file->path, config));
+            free(id);
             add_name(&job->missing, name);
         }
         snprintf(reason, sizeof reason, "%.*s has %s", (int)strcspn(job->from, " "), job->from,
