@@ -55,10 +55,11 @@ int check_engine_options(const struct options *options) {
     const struct option_value *words = opt(options, "gpu");
     int code = check_device(text_of(options, "device"));
     if (!code && has_option(options, "gemm")) code = check_gemm(text_of(options, "gemm"));
-    for (size_t i = 0; i < words->count && !code; i++)
-        if (!gpu_switch_of(words->items[i]))
-            code =
-                complain_word("gpu", "value", words->items[i], "events dependent wgmma persistent tuned clusters mma");
+    for (size_t i = 0; i < words->count && !code; i++) {
+        const char *word = words->items[i], *instead = removed_find("--gpu", word);
+        if (instead) return complain(EXIT_USAGE, "--gpu: %s was removed: %s", word, instead);
+        if (!gpu_switch_of(word)) code = complain_word("gpu", "value", word, "events dependent wgmma tuned");
+    }
     return code;
 }
 /* --activations of run, and the list of sweep, as bits. */

@@ -57,7 +57,7 @@ void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *con
 float vk_embedding_scale(const vp_model_config *config, int wide); /* rounded to the type that it multiplies */
 void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 void vk_pass_projector(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
-extern const vk_draw vk_common_draws[];      /* for those names */
+extern const vk_draw vk_common_draws[]; /* for those names */
 /* for the Molmo models, whose blocks differ: everything except the head */
 typedef void vk_block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index);
 void vk_pass_molmo_text(vk_pass *pass, vk_model *model, const vp_model_config *config, vk_block_weights *block);

@@ -8,5 +8,5 @@ static void llama_weights(vk_pass *pass, vk_model *model, const vp_model_config 
     vk_pass_language(pass, model, config, "model.", "lm_head");
 }
 
-const vk_description vk_llama = { "Llama", NULL, llama_weights, vk_common_draws, NULL };
-const vk_description vk_olmoe = { "OLMoE", NULL, llama_weights, vk_common_draws, NULL };
+const vk_description vk_llama = {"Llama", NULL, llama_weights, vk_common_draws, NULL};
+const vk_description vk_olmoe = {"OLMoE", NULL, llama_weights, vk_common_draws, NULL};

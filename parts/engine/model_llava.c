@@ -9,4 +9,4 @@ static void llava_weights(vk_pass *pass, vk_model *model, const vp_model_config 
     vk_pass_projector(pass, model, config, "multi_modal_projector.");
 }
 
-const vk_description vk_llava = { "LLaVA", NULL, llava_weights, vk_common_draws, NULL };
+const vk_description vk_llava = {"LLaVA", NULL, llava_weights, vk_common_draws, NULL};

@@ -64,5 +64,5 @@ static vp_result check(const vp_model_config *config, vp_error *error) {
     return VP_OK;
 }
 
-const vk_description vk_qwen2_5_vl = { "Qwen2.5-VL", check, qwen2_5_vl_weights, vk_common_draws, NULL };
-const vk_description vk_qwen3_vl = { "Qwen3-VL", check, qwen3_vl_weights, vk_common_draws, NULL };
+const vk_description vk_qwen2_5_vl = {"Qwen2.5-VL", check, qwen2_5_vl_weights, vk_common_draws, NULL};
+const vk_description vk_qwen3_vl = {"Qwen3-VL", check, qwen3_vl_weights, vk_common_draws, NULL};

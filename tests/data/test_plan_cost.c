@@ -232,12 +232,7 @@ int main(void) {
     if (!program_begin("plan_cost")) return 1;
     tiny.name = "tiny";
     CHECK_INT(model_load_preset(&tiny), 0);
-    test_measured();
-    test_counted();
-    test_counts();
-    test_memory();
-    test_plan();
-    test_started();
+    RUN_TESTS(test_measured, test_counted, test_counts, test_memory, test_plan, test_started);
     model_free(&tiny);
     program_end();
     free(json_nodes);

@@ -167,6 +167,10 @@ static void test_served(void) {
     CHECK_NEAR(metric_of(run, METRIC_PER_TOKEN), 10, 1e-9); /* 100 ms for 10 tokens, not for 3 parts */
     CHECK_NEAR(decode_rate_of(run), 100, 1e-9);
     CHECK_NEAR(output_rate_of(run), 11 / 0.35, 1e-9);
+    struct pass_result *silent = answered(0, 1), *uncounted = answered(-1, 1);
+    CHECK(output_rate_of(silent) == 0 && isnan(output_rate_of(uncounted)));
+    runs_free(silent, 1);
+    runs_free(uncounted, 1);
     CHECK_INT(served_gaps(run->served, gaps), 3);
     CHECK(gaps[0] == 10 && gaps[1] == 40 && gaps[2] == 50);
     CHECK(!served_lacks(run, METRIC_TOTAL) && !served_lacks(run, METRIC_TTFT) && !served_lacks(run, METRIC_PER_TOKEN));
@@ -203,10 +207,6 @@ static void test_served(void) {
     for (int i = 0; i < TERM_COUNT; i++) CHECK(strlen(served_meaning(i)) + strlen(TERMS[i].key) + 2 < TERM_BYTES);
 }
 int main(void) {
-    test_ranges();
-    test_metric();
-    test_missing();
-    test_many();
-    test_served();
+    RUN_TESTS(test_ranges, test_metric, test_missing, test_many, test_served);
     return check_done("test_metrics");
 }

@@ -123,6 +123,9 @@ static void test_served(void) {
     put_served_point(begin(), &point, &sizes);
     const char *text = end();
     CHECK(strstr(text, "\"sent_ms\": 0.0, \"headers_ms\": null, \"first_output_ms\": 0.0, ") != NULL);
+    served->usage.image_tokens = 77;
+    put_served_layout(begin(), &point, &sizes);
+    CHECK(strstr(end(), "\"actual_vision_tokens\": 77") != NULL);
     served->sent_ns = served->first_output_ns = -1;
     served->headers_ns = 0;
     put_served_point(begin(), &point, &sizes);
@@ -209,12 +212,7 @@ static void test_metadata(void) {
 }
 
 int main(void) {
-    test_layout();
-    test_tokens();
-    test_times();
-    test_served();
-    test_answer();
-    test_metadata();
+    RUN_TESTS(test_layout, test_tokens, test_times, test_served, test_answer, test_metadata);
     knob_values_free(&knobs);
     runs_free(runs, 2);
     free(out.data);
