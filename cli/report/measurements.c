@@ -183,8 +183,8 @@ static int number_experts(int64_t num_experts, const struct results *results, in
 }
 /* Returns EXIT_USAGE, with both values, if two files differ in what the model has no feature for. */
 static int refuse_mixed(const char *one, const char *other, const char *name, const char *first, const char *second) {
-    return complain(EXIT_USAGE, "%.300s and %.300s differ in %.60s (%.100s, %.100s): fit them separately", one, other, name,
-                    first ? first : "not said", second ? second : "not said");
+    return complain(EXIT_USAGE, "%.300s and %.300s differ in %.60s (%.100s, %.100s): fit them separately", one, other,
+                    name, first ? first : "not said", second ? second : "not said");
 }
 /* Device, model and every knob without a feature must be the same in all files, because a model of two devices would
  * fit neither. Weights may differ if all are known. */

@@ -72,7 +72,7 @@ static double prefill_of(const struct result_file *file) {
 }
 static int by_method(const void *left_item, const void *right_item) {
     const struct pruned_row *left = left_item, *right = right_item;
-    const double kept = left->kept >= 0 ? left->kept : -1, other = right->kept >= 0 ? right->kept : -1; /* or not known */
+    const double kept = left->kept >= 0 ? left->kept : -1, other = right->kept >= 0 ? right->kept : -1; /* NaN: last */
     if (kept < other || kept > other) return kept > other ? -1 : 1;
     return left->config < right->config ? -1 : left->config > right->config;
 }

@@ -103,7 +103,8 @@ static void warn_of_files(struct report *report) {
         divided += file->divides_anew;
         served += file->is_served;
         cached += file->cached_runs > 0 ? file->cached_runs : 0;
-        if (!file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)]) (*(file->is_foreign ? &foreign : &coarse))++;
+        if (!file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)])
+            *(file->is_foreign ? &foreign : &coarse) += 1;
     }
     if (synthetic)
         text_list_add(&report->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not",

@@ -258,6 +258,7 @@ static void put_from_stages(struct result_file *file, size_t rows, int metric, i
         const double ms = result_at(file, stage_column(stage, 0), file->count);
         if (isfinite(ms)) sum += ms;
     }
+    if (metric == METRIC_UNACCOUNTED) sum = result_at(file, METRIC_TOTAL, file->count) - sum;
     result_put(file, rows, metric, file->count, sum);
 }
 /* Adds the derived numbers of a row. N tokens take N - 1 decode steps; the experiments divided by N. */
@@ -278,6 +279,7 @@ static void finish_row(struct result_file *file, size_t rows) {
     put_from_stages(file, rows, METRIC_PREFILL, VP_STAGE_PREFILL, VP_STAGE_EMBED, VP_STAGE_SAMPLE);
     put_from_stages(file, rows, METRIC_DECODE, VP_STAGE_DECODE, VP_STAGE_DECODE, VP_STAGE_DECODE);
     put_from_stages(file, rows, METRIC_TTFT, VP_STAGE_PREFILL, 0, VP_STAGE_DECODE - 1);
+    put_from_stages(file, rows, METRIC_UNACCOUNTED, VP_STAGE_PREFILL, 0, VP_STAGE_COUNT - 1);
     if (file->is_foreign && isfinite(tokens) && isfinite(result_at(file, METRIC_DECODE, file->count))) {
         const double step = tokens > 1 ? result_at(file, METRIC_DECODE, file->count) / (tokens - 1) : (double)NAN;
         const double given = result_at(file, METRIC_PER_TOKEN, file->count);
@@ -475,7 +477,7 @@ static int read_own(struct result_file *file, const vp_json *json, uint32_t obje
 #define NAME_ELSE(type, key, ...) key,
     static const char *const known[] = {RESULT_KEYS(NAME_OF_ROW, NAME_OF_ROW, NAME_ELSE) SESSION_ROWS(NAME_ELSE)
                                         "knobs"};
-    for (uint32_t i = object + 1, member = 0; member < json->nodes[object].count; member++, i = json->nodes[i + 1].end) {
+    for (uint32_t i = object + 1; i < json->nodes[object].end; i = json->nodes[i + 1].end) {
         const vp_json_node *value = &json->nodes[i + 1];
         char *name = text_without_controls(node_text(json, i));
         size_t row = 0;
@@ -488,8 +490,14 @@ static int read_own(struct result_file *file, const vp_json *json, uint32_t obje
             free(name);
             return EXIT_INPUT;
         } else {
+            double number;
+            char digits[27] = "";
             text_list_take(&file->own, name);
-            if (object || value->bytes <= OWN_BYTES_MOST)
+            if (!file->is_served && vp_json_to_double(json, i + 1, &number) == VP_OK) {
+                const size_t bytes = vp_number_format(number, digits);
+                text_list_add(&file->own, "%.*s", /* 4 and 4.0 are equal */
+                              (int)(bytes > 2 && !memcmp(digits + bytes - 2, ".0", 2) ? bytes - 2 : bytes), digits);
+            } else if (object || value->bytes <= OWN_BYTES_MOST)
                 text_list_take(&file->own, copy_text(json->text + value->start, (size_t)value->bytes));
             else
                 text_list_add(&file->own, "#%016llx", (unsigned long long)hash_bytes(

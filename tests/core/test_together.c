@@ -5,6 +5,7 @@
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
 #include "vlmprof_ranges.h"
+#include "vlmprof_results.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_trace.h"

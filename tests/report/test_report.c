@@ -6,6 +6,7 @@
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
+#include <ctype.h>
 #include <sys/resource.h>
 
 static void test_foreign(void) {
@@ -37,7 +38,10 @@ static void test_damaged(void) {
     damage("a number past double", "latency_stats", FOREIGN_ROW("7", "1e999", "39.0", "2", "1.0"), "T_total is not a number");
     damage("no total", "latency_stats", "{\"sample_id\": 1}", "T_total is missing");
     damage("no id", "latency_stats", "{\"T_total\": 1}", "sample_id is missing");
-    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not an integer");
+    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not an integer of 0 or more, nor a text");
+    damage("an empty text as an id", "latency_stats", FOREIGN_ROW("\"\"", "1", "1", "2", "1"), "sample_id is not an integer");
+    damage("a text that is the id of two rows", "latency_stats",
+           FOREIGN_ROW("\"a/b\"", "1", "1", "2", "1") "," FOREIGN_ROW("\"a\\/b\"", "1", "1", "2", "1"), "sample_id \"a/b\"");
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");
@@ -545,6 +549,18 @@ static void test_small_form(void) {
     CHECK_INT(run("report %%F/least"), 3);
     free(guide);
 }
+/* engine/a.json, b.json ..: 12 samples with all that fit needs. */
+static void write_engine_file(int which, const char *head) {
+    char text[6000], name[] = "engine/a.json";
+    snprintf(text, sizeof text, "{%s, \"per_sample_results\": [", head);
+    for (int k = 0; k < 12; k++)
+        snprintf(text + strlen(text), 400, "%s{\"sample_id\": \"s%d\", \"T_total\": %d.0%d, \"T_LLM_prefill\": 10.0%d, \"T_LLM_decode\": 4, \"accuracy\": %d, "
+                 "\"output_tokens\": 3, \"actual_vision_tokens\": 144, \"actual_num_crops\": 1, \"input_text_tokens\": 20, \"total_sequence_length\": 165}",
+                 k ? ", " : "", k, 44, k % 5, k % 5, k % 2);
+    strcat(text, "]}");
+    name[7] = (char)('a' + which);
+    write_text(in_folder(name), text);
+}
 /* An engine's files: what differs between two of one configuration, parts in another unit than the whole, what fit needs. */
 static void test_own_engine(void) {
     static const char row[] = "\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": %s, \"T_vision_total\": 40, \"T_LLM_prefill\": 50, \"T_LLM_decode\": 9}]}";
@@ -581,24 +597,106 @@ static void test_own_engine(void) {
     CHECK(strstr(last.err, "missing: output_tokens, actual_vision_tokens, actual_num_crops, input_text_tokens, total_sequence_length\n") != NULL);
     check_case("without T_vision_total, \"other\" has the vision time: prefill 10 + decode 4 + 30 ms");
     make_empty(in_folder("engine"));
-    for (int i = 0; i < 3; i++) {
-        char *file, many[6000] = "{\"per_sample_results\": [";
-        for (int k = 0; k < 12; k++)
-            snprintf(many + strlen(many), 400, "%s{\"sample_id\": %d, \"T_total\": %d.0%d, \"T_LLM_prefill\": 10.0%d, \"T_LLM_decode\": 4, "
-                     "\"output_tokens\": 3, \"actual_vision_tokens\": 144, \"actual_num_crops\": 1, \"input_text_tokens\": 20, \"total_sequence_length\": 165}",
-                     k ? ", " : "", k, 44, k % 5, k % 5);
-        strcat(many, "]}");
-        snprintf(text, sizeof text, "engine/%c.json", 'a' + i);
-        file = in_folder(text);
-        write_text(file, many);
-    }
+    for (int i = 0; i < 3; i++) write_engine_file(i, "\"model\": \"m\"");
     EXITS(run("fit %%F/engine --output %%F/law.json"), 0, out, "no file has T_vision_total: \"other\" includes the vision time");
     CHECK(strstr(last.out, "decode = 2 steps; MAPE below 0.000001 %") && strstr(last.out, "unknown device"));
     EXITS(run("predict %%F/law.json --views 2 --vision_tokens 144 --sequence 165"), 0, out, "total: 44.0");
 }
+/* Two files of an engine that differ in their heads, a command, its exit code and a part of what it prints. */
+static void test_engine_heads(void) {
+#define KNOBS_OF(text) "\"knobs\": {" text "}"
+    static const struct { const char *heads[2], *command; int code; const char *words; } cases[] = {
+        {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "fit %%F/engine", 2, "/a.json and "},
+        {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "fit %%F/engine", 2, "/b.json differ in batch (1, 4): fit them separately"},
+        {{KNOBS_OF("\"graphs\": true"), KNOBS_OF("\"mode\": \"x\"")}, "fit %%F/engine", 2, "differ in graphs (true, not said): fit"},
+        {{"\"batch_size\": 1", "\"batch_size\": 4"}, "fit %%F/engine", 2, "differ in batch_size (1, 4)"},
+        {{"\"engine\": {\"name\": \"a name of many words, which is longer than a value\"}", "\"engine\": 1"}, "fit %%F/engine", 2, "differ in engine (#"},
+        {{"\"device\": \"A\"", "\"device\": \"B\", \"num_active_blocks\": 2"}, "fit %%F/engine", 2, "differ in device (A, B)"},
+        {{"\"activations\": \"auto\"", "\"activations\": \"int8\""}, "fit %%F/engine", 2, "differ in activations (auto, int8): fit"},
+        {{KNOBS_OF("\"batch\": 4"), KNOBS_OF("\"batch\": 4.0") ", \"num_active_blocks\": 2, \"date\": \"other\""}, "fit %%F/engine", 0, "24 measurements"},
+        {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "report %%F/engine", 0, "fastest: batch=1"},
+        {{KNOBS_OF("\"batch\": 1"), "\"model\": \"m\""}, "report %%F/engine", 0, "batch=?"},
+        {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "report %%F/engine --json", 0, "\"variant\": \"batch=4\""},
+        {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "report %%F/engine --csv", 0, ",batch=4,"},
+        {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "best %%F/engine --budget_ms 50", 0, "batch=1: the best within 50 ms"},
+        {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "compare %%F/engine/a.json %%F/engine/b.json", 2, "configuration (batch=1 / batch=4)"},
+        {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "compare %%F/engine %%F/engine/b.json", 0, "1 configurations are only in"},
+        {{"\"commit\": \"x\"", "\"commit\": \"y\""}, "compare %%F/engine/a.json %%F/engine/b.json", 0, "A and B differ in commit (x / y)"},
+        {{"\"model\": \"m\"", "\"weights\": 16"}, "report %%F/engine", 3, "b.json: byte 12: weights is not a text"},
+        {{"\"model\": 7", "\"model\": \"m\""}, "report %%F/engine", 3, "a.json: byte 10: model is not a text"},
+        {{"\"synthetic\": \"no\"", "\"model\": \"m\""}, "report %%F/engine", 3, "synthetic is not true or false"},
+        {{"\"knobs\": [1]", "\"model\": \"m\""}, "report %%F/engine", 3, "knobs is not an object"},
+        {{KNOBS_OF("\"batch\": null"), "\"model\": \"m\""}, "report %%F/engine", 3, "batch in \"knobs\" is not a number, a text, true or false"},
+        {{"\"model\": \"m\"", "\"tier\": \"low\""}, "best %%F/engine --budget_ms 50 --latency ttft", 3, "0 samples have TTFT"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        check_case("an engine's heads, %zu: %s", i, cases[i].command);
+        make_empty(in_folder("engine"));
+        for (int k = 0; k < 2; k++) {
+            char head[200];
+            snprintf(head, sizeof head, "%s, \"dataset_name\": \"d\"", cases[i].heads[k]);
+            write_engine_file(k, head);
+        }
+        CHECK_INT(run(cases[i].command), cases[i].code);
+        CHECK_TEXT(strstr(last.out, cases[i].words) || strstr(last.err, cases[i].words) ? "" : *last.err ? last.err : last.out, "");
+    }
+    check_case("times that a row lacks come from its stages");
+    make_empty(in_folder("engine"));
+    write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": \"b\", \"T_total\": 20, \"output_tokens\": 3, "
+               "\"stages\": {\"preprocess\": 1, \"vit\": 3, "
+               "\"connector\": 1, \"embed\": 1, \"prefill\": 6, \"decode\": 7, \"my own\": 9}}, {\"sample_id\": \"a\", \"T_total\": 9, \"T_decode_per_token\": 4}]}");
+    EXITS(run("report %%F/engine --csv"), 0, out, "task");
+    CHECK(strstr(last.out, ",4.0,4.0,,,4.0,4.0,7.0,7.0,,,7.0,7.0,7.0,7.0,,,7.0,7.0,20.0,20.0,,,20.0,20.0,3.75,3.75,,,3.975,3.995,12.0,12.0,,,12.0,12.0,1.0") != NULL);
+}
+/* Returns 1 if the text has the word, not inside another one. */
+static int has_word(const char *text, const char *word) {
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+        if ((at == text || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[3])) return 1;
+    return 0;
+}
+static uint32_t drawn(uint32_t count) { /* 0 .. count - 1 */
+    static uint32_t state = 1;
+    state = state * 1664525u + 1013904223u;
+    return (state >> 16) % count;
+}
+/* Files of an engine with optional values drawn at random: no number that is not known gets into a text. */
+static void test_drawn(void) {
+    static const char *const keys[] = {"T_LLM_prefill", "T_LLM_decode", "T_vision_total", "TTFT", "T_decode_per_token", "output_tokens", "accuracy",
+                                       "unaccounted", "total_sequence_length", "actual_vision_tokens", "kept_vision_tokens", "energy_j"};
+    static const char *const heads[] = {"\"prune\": \"random:keep=0.5\"", "\"prune\": \"none\"", "\"knobs\": {\"a\": 1}", "\"weights\": \"int8\"",
+                                        "\"baseline\": \"x\", \"top1_agreement\": 0.5", "\"accuracy_metric\": \"em\"", "\"tier\": \"low\"",
+                                        "\"provenance\": {\"device\": \"cuda\"}"};
+    static const char *const commands[] = {"report %%F/engine --resamples 20", "report %%F/engine --peak_gbs 9 --json", "best %%F/engine --budget_ms 140", "fit %%F/engine",
+                                           "compare %%F/engine/a.json %%F/engine/b.json --all --force all"};
+    for (int draw = 0; draw < 25; draw++) {
+        const uint32_t chosen = drawn(1u << 12), rows = 1 + drawn(7), details = drawn(4);
+        check_case("drawn files of an engine, %d", draw);
+        make_empty(in_folder("engine"));
+        for (int file = 0; file < 2; file++) {
+            char text[9000];
+            snprintf(text, sizeof text, "{\"dataset_name\": \"d\", %s, %s, \"per_sample_results\": [", heads[drawn(3)], heads[3 + drawn(5)]);
+            for (uint32_t row = 0; row < rows; row++) {
+                char *at = text + strlen(text);
+                at += sprintf(at, "%s{\"sample_id\": \"%u\", \"T_total\": %u", row ? ", " : "", row, 100 + drawn(50));
+                for (int key = 0; key < 12; key++)
+                    if (chosen >> key & 1 && drawn(5))
+                        at += sprintf(at, drawn(9) ? ", \"%s\": %u" : ", \"%s\": null", keys[key], drawn(7) * (key != 6) + (key == 6) * drawn(2));
+                if (details) at += sprintf(at, ", \"stages\": {\"prefill\": %u, \"decode\": %u}", drawn(50), drawn(9));
+                if (details > 1) at += sprintf(at, ", \"stage_detail\": {\"decode\": {\"flops\": %u, \"bytes\": %u, \"wall_ms\": %u}}", drawn(2), drawn(3), drawn(3));
+                strcpy(at, "}");
+            }
+            strcat(text, "]}");
+            write_text(in_folder(file ? "engine/b.json" : "engine/a.json"), text);
+        }
+        for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+            run(commands[i]);
+            CHECK(!has_word(last.out, "nan") && !has_word(last.err, "nan") && !has_word(last.out, "inf") && !has_word(last.err, "inf"));
+        }
+    }
+}
 int main(void) {
     if (!program_begin("report")) return 1;
-    RUN_TESTS(test_foreign, test_small_form, test_own_engine, test_damaged, test_truth, test_parts, test_findings,
+    RUN_TESTS(test_foreign, test_small_form, test_own_engine, test_engine_heads, test_drawn, test_damaged, test_truth, test_parts, test_findings,
               test_front, test_warnings, test_one_number, test_forms, test_many_levels, test_large);
     program_end();
     free(json_nodes);
