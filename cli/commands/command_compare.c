@@ -185,12 +185,8 @@ static int is_forced(const struct options *options, const char *what) {
 }
 static size_t common_samples(const struct result_pair *pair) {
     size_t count = 0;
-    for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
-        const int64_t before = pair->before->ids[i], after = pair->after->ids[k];
-        count += before == after;
-        i += before <= after;
-        k += after <= before;
-    }
+    for (size_t i = 0; i < pair->before->count; i++)
+        count += result_row(pair->after, pair->before->ids[i]) < pair->after->count;
     return count;
 }
 /* Complains about differences that --force does not name, and warns about the others. Returns 0 or an exit code. */
@@ -280,19 +276,14 @@ static size_t pair_values(const struct result_pair *pair, int which, double *bef
     int column = COMPARED_COLUMNS[which];
     size_t count = 0;
     if (which == COMPARED_ACCURACY && pair->before->is_agreement) return 0; /* the same for top1_agreement */
-    for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
-        if (pair->before->ids[i] != pair->after->ids[k]) {
-            if (pair->before->ids[i] < pair->after->ids[k]) i++;
-            else k++;
-            continue;
-        }
+    for (size_t i = 0; i < pair->before->count; i++) {
+        const size_t k = result_row(pair->after, pair->before->ids[i]);
+        if (k == pair->after->count) continue;
         before[count] = result_at(pair->before, column, i);
         after[count] = result_at(pair->after, column, k);
         if (ids) ids[count] = pair->before->ids[i];
         count += isfinite(before[count]) && isfinite(after[count])
                  && (!is_latency(which) || (before[count] > 0 && after[count] > 0));
-        i++;
-        k++;
     }
     return count;
 }

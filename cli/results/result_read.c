@@ -89,10 +89,6 @@ static int read_count(struct result_file *file, const vp_json *json, uint32_t ob
 char *result_text(const vp_json *json, uint32_t object, const char *key) {
     return text_without_controls(node_text(json, vp_json_get(json, object, key)));
 }
-char *result_id(const vp_json *json, uint32_t row) {
-    const vp_json_node *id = &json->nodes[vp_json_get(json, row, "sample_id")];
-    return text_without_controls(copy_text(json->text + id->start, (size_t)id->bytes));
-}
 static void result_put(struct result_file *file, size_t rows, int column, size_t row, double value) {
     if (!isfinite(value)) return;
     if (!file->columns[column]) {
@@ -248,10 +244,10 @@ static double views_of(const struct result_file *file, double crops) {
     const vp_views views = vp_architecture_views(file->architecture);
     return views == VP_VIEWS_CROPS || (views == VP_VIEWS_SPLIT && crops <= 1) ? crops : crops + 1;
 }
-/* A time that the row lacks, from its stages, as metric_of computes it. */
+/* A time that an engine's row lacks, from its stages, as metric_of computes it. */
 static void put_from_stages(struct result_file *file, size_t rows, int metric, int needed, int first, int last) {
     double sum = 0;
-    if (isfinite(result_at(file, metric, file->count))
+    if (!file->is_foreign || isfinite(result_at(file, metric, file->count))
         || !isfinite(result_at(file, stage_column(needed, 0), file->count)))
         return;
     for (int stage = first; stage <= last; stage++) {
@@ -1016,49 +1012,30 @@ static void choose_paired(struct results *results, struct result_group *group) {
                       file->dataset_name, setting_text(file, name), file->count, most, more);
     }
 }
-/* The ids that at least one paired configuration has, ascending; malloc'ed. */
-static int64_t *union_of_ids(const struct results *results, const struct result_group *group, size_t *count) {
-    int64_t *all = NULL;
-    size_t all_count = 0;
-    for (size_t place = 0; place < group->paired_count; place++) {
-        const struct result_file *file = &results->files[group->paired[place]];
-        int64_t *both = resize(NULL, all_count + file->count, sizeof *both);
-        size_t at = 0, row = 0, both_count = 0;
-        while (at < all_count || row < file->count) {
-            if (row == file->count || (at < all_count && all[at] < file->ids[row])) both[both_count++] = all[at++];
-            else {
-                if (at < all_count && all[at] == file->ids[row]) at++;
-                both[both_count++] = file->ids[row++];
-            }
-        }
-        free(all);
-        all = both;
-        all_count = both_count;
-    }
-    *count = all_count;
-    return all;
-}
 /* Finds the samples that all paired configurations have. */
 static void pair_group(struct results *results, struct result_group *group) {
-    size_t all_count, *seen;
+    struct row_order *all = NULL;
+    size_t count = 0, all_count = 0;
     judge_by_baseline(results, group);
     choose_paired(results, group);
-    group->ids = union_of_ids(results, group, &all_count);
-    seen = zeroed(all_count, sizeof *seen);
     for (size_t place = 0; place < group->paired_count; place++) {
         const struct result_file *file = &results->files[group->paired[place]];
-        for (size_t at = 0, row = 0; row < file->count; at++)
-            if (group->ids[at] == file->ids[row]) { seen[at]++; row++; }
+        all = resize(all, count + file->count, sizeof *all);
+        for (size_t row = 0; row < file->count; row++) all[count++] = (struct row_order){file->ids[row], place};
     }
-    for (size_t at = 0; at < all_count; at++)
-        if (seen[at] == group->paired_count) group->ids[group->id_count++] = group->ids[at];
+    if (count) qsort(all, count, sizeof *all, by_row_id);
+    group->ids = resize(NULL, count, sizeof *group->ids);
+    for (size_t first = 0, last; first < count; first = last, all_count++) {
+        for (last = first; last < count && all[last].id == all[first].id;) last++;
+        if (last - first == group->paired_count) group->ids[group->id_count++] = all[first].id;
+    }
+    free(all);
     group->uncommon_count = all_count - group->id_count;
     if (group->uncommon_count)
         text_list_add(&results->notes,
                       "%.60s: %zu of %zu samples were not "
                       "measured in all configurations: excluded from paired comparisons",
                       results->files[group->first].dataset_name, group->uncommon_count, all_count);
-    free(seen);
 }
 static void group_results(struct results *results) {
     struct text_list same = {NULL, 0};

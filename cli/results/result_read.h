@@ -109,9 +109,6 @@ size_t result_row(const struct result_file *file, int64_t id);
 
 #define MS_MOST ((double)FIELD_MS_MAX)
 
-/* The sample_id of a row as text, malloc'ed. */
-char *result_id(const vp_json *json, uint32_t row);
-
 /* A text member of an object, malloc'ed; NULL if there is none. */
 char *result_text(const vp_json *json, uint32_t object, const char *key);
 

@@ -457,9 +457,9 @@ static int rewrite(struct score_job *job, size_t index, struct score_summary *su
             number[vp_number_format(job->lines[row->line].score, number)] = 0;
         } else {
             summary->missing++;
-            char *id = result_id(json, node);
-            snprintf(name, sizeof name, "sample %.40s of %s", id, config_name(file->path, config));
-            free(id);
+            const vp_json_node *id = &json->nodes[vp_json_get(json, node, "sample_id")];
+            snprintf(name, sizeof name, "sample %.*s of %s", (int)(id->bytes < 40 ? id->bytes : 40),
+                     json->text + id->start, config_name(file->path, config));
             add_name(&job->missing, name);
         }
         snprintf(reason, sizeof reason, "%.*s has %s", (int)strcspn(job->from, " "), job->from,
