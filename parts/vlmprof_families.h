@@ -73,9 +73,9 @@ typedef struct vp_family_preset {
 } vp_family_preset;
 /* Presets in the order of the list; NULL past the end. A preset lives as long as the program. */
 VP_API const vp_family_preset *vp_family_at(int32_t index);
-/* The preset of a name, alias, model_type or published name, or NULL. Case and - _ . do not matter. Of a published name,
- * such as "Qwen/Qwen2.5-VL-7B-Instruct", the owner, sizes, dates, formats and words such as Instruct do not count. A
- * name with any other word more, or with two presets that fit equally well, gives NULL. */
+/* The preset of a name, alias, model_type or published name, or NULL. Case and - _ . do not matter. Of a published
+ * name, such as "Qwen/Qwen2.5-VL-7B-Instruct", the owner, sizes, dates, formats and words such as Instruct do not
+ * count. A name with any other word, or with two presets that fit equally well, gives NULL. */
 VP_API const vp_family_preset *vp_family_find(const char *name);
 
 /* A preset with its keys set, and values derived from them. Treat the members as read-only: vp_family_default and
@@ -138,8 +138,8 @@ VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int3
                                  vp_error *error);
 /* Counts tokens by model name, with the values of the published checkpoints: vp_count_tokens("qwen3-vl", 1920, 1080).
  * in:      model  as for vp_family_find: "qwen3-vl" or "Qwen/Qwen3-VL-8B-Instruct"
- * returns: total_tokens of the image; or an error, which is above -100 and below 0, also as an int: VP_ERR_NOT_FOUND: no
- *          such preset; VP_ERR_RANGE or VP_ERR_UNSUPPORTED as in vp_family_count
+ * returns: total_tokens of the image; or an error, which is above -100 and below 0, also as an int: VP_ERR_NOT_FOUND:
+ *          no such preset; VP_ERR_RANGE or VP_ERR_UNSUPPORTED as in vp_family_count
  * memory:  about 20 kB of stack */
 VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t height_px);
 /* The key that limits a family's tokens (max_pixels, max_crops, longest_edge ...), or NULL. */
@@ -341,7 +341,8 @@ static const vp_family_preset vp_impl_presets[] = {
     {"smolvlm", "smolvlm2 smolvlm2-video smolvlm-256m smolvlm-500m granite-docling-258m", "split", VP_IMPL_SPLIT, 0, 3,
      VP_CERTAINTY_EXECUTED, NULL, 3,
      {{"longest_edge", VP_SLOT_SIDE, 2048}, {"tile_size", VP_SLOT_TILE, 512}, {"image_seq_len", VP_SLOT_TOKENS, 64}}},
-    {"smolvlm_2_2b", "smolvlm2-2.2b smolvlm-2.2b smolvlm-instruct smolvlm-base smolvlm-synthetic", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
+    {"smolvlm_2_2b", "smolvlm2-2.2b smolvlm-2.2b smolvlm-instruct smolvlm-base smolvlm-synthetic", "split",
+     VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
      {{"longest_edge", VP_SLOT_SIDE, 1536}, {"tile_size", VP_SLOT_TILE, 384}, {"image_seq_len", VP_SLOT_TOKENS, 81}}},
     {"phi4_multimodal", "phi-4-multimodal", "padded", VP_IMPL_PHI4, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"dynamic_hd", VP_SLOT_MAX, 36}, {"size", VP_SLOT_TILE, 448}, {"patch_size", VP_SLOT_PATCH, 14}}},
@@ -370,8 +371,8 @@ static const vp_family_preset vp_impl_presets[] = {
      {{"patch_size", VP_SLOT_TILE, 504}, {"max_image_size", VP_SLOT_SIDE, 3024}, {"size", VP_SLOT_MAX, 728}}},
     {"llava_1_5", "llava llava-v1.5", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
      {{NULL, VP_SLOT_TOKENS, 576}}},
-    {"paligemma_224", "paligemma paligemma2 paligemma2-224", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
-     {{NULL, VP_SLOT_TOKENS, 256}}},
+    {"paligemma_224", "paligemma paligemma2 paligemma2-224", "constant", VP_IMPL_CONSTANT, 0, 0,
+     VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
     {"paligemma_448", "paligemma2-448", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
      {{NULL, VP_SLOT_TOKENS, 1024}}},
     {"paligemma_896", "paligemma2-896", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
@@ -1371,8 +1372,8 @@ static const vp_family_preset *vp_impl_family_named(const char *name) {
  * (2409, 07), or one of the list. */
 static int vp_impl_is_dropped(const char *word, size_t bytes) {
     static const char words[] =
-        " instruct it chat base synthetic pt mix mpo hf thinking reasoning preview latest pro flash scout maverick tiny small ov si "
-        "awq gptq bnb int4 int8 fp8 fp16 bf16 4bit 8bit gguf mistral vicuna llama3 qwen2 ";
+        " instruct it chat base synthetic pt mix mpo hf thinking reasoning preview latest pro flash scout maverick "
+        "tiny small ov si awq gptq bnb int4 int8 fp8 fp16 bf16 4bit 8bit gguf mistral vicuna llama3 qwen2 ";
     char padded[16] = " ";
     size_t digits = 0, i;
     if (bytes == 0 || bytes > sizeof padded - 3) return 0;
@@ -1408,10 +1409,10 @@ VP_API const vp_family_preset *vp_family_find(const char *name) {
                  word += strspn(word, " ")) {
                 size_t letters = 0;
                 const int fits = vp_impl_name_fits(word, whole, whole);
-                for (; *word && *word != ' '; word += *word && *word != ' ') { /* sizes count, other dropped words do not */
-                    const size_t bytes = strcspn(word, "-_ ");
+                for (size_t bytes; *word && *word != ' '; word += bytes) { /* sizes count, other dropped words do not */
+                    bytes = strcspn(word, "-_ ");
                     if ((*word >= '0' && *word <= '9') || !vp_impl_is_dropped(word, bytes)) letters += bytes;
-                    word += bytes;
+                    word += strspn(word + bytes, "-_");
                 }
                 if (!fits || letters < longest) continue;
                 found = letters > longest || found == &vp_impl_presets[i] ? &vp_impl_presets[i] : NULL;

@@ -205,11 +205,12 @@ static int check_same(const struct results *results) {
     }
     if (!name && results->unlike.count) { /* name, values and paths: see result_read.h */
         char *const *unlike = results->unlike.items + results->unlike.count - 2;
-        return complain(EXIT_USAGE, "%.300s and %.300s differ in %.60s (%.100s, %.100s): fit them separately", unlike[0],
-                        unlike[1], results->unlike.items[0], results->unlike.items[1], results->unlike.items[2]);
+        return complain(EXIT_USAGE, "%.300s and %.300s differ in %.60s (%.100s, %.100s): fit them separately",
+                        unlike[0], unlike[1], results->unlike.items[0], results->unlike.items[1],
+                        results->unlike.items[2]);
     }
-    return name ? complain(EXIT_USAGE, "%.300s and %.300s differ in %s (%.100s, %.100s): fit them separately", one->path,
-                           file->path, name, values[0], values[1])
+    return name ? complain(EXIT_USAGE, "%.300s and %.300s differ in %s (%.100s, %.100s): fit them separately",
+                           one->path, file->path, name, values[0], values[1])
                 : 0;
 }
 /* Names what a latency model needs and no file has. Returns 0 or an exit code. */

@@ -10,7 +10,7 @@
 
 enum { ROUNDS = 201, PAIRS = 2000, DEEP = 8 };
 typedef enum kind { CLOCK, PAIR, NESTED, WITH_PAYLOAD, HOOKED, FULL, STAGE, KINDS } kind;
-static const char *const names[KINDS] = { "two clock reads", "begin and end", "8 deep", "with payload", "with hooks that do nothing", "buffer full", "stage begin and end" };
+static const char *const names[KINDS] = { "two clock reads", "begin and end", "8 deep", "with payload", "with hooks", "buffer full", "stage begin and end" };
 static int64_t pushed;
 
 static void push(void *user, const char *name) { pushed += user != NULL || name != NULL; }

@@ -666,8 +666,8 @@ static void test_drawn(void) {
     static const char *const heads[] = {"\"prune\": \"random:keep=0.5\"", "\"prune\": \"none\"", "\"knobs\": {\"a\": 1}", "\"weights\": \"int8\"",
                                         "\"baseline\": \"x\", \"top1_agreement\": 0.5", "\"accuracy_metric\": \"em\"", "\"tier\": \"low\"",
                                         "\"provenance\": {\"device\": \"cuda\"}"};
-    static const char *const commands[] = {"report %%F/engine --resamples 20", "report %%F/engine --peak_gbs 9 --json", "best %%F/engine --budget_ms 140", "fit %%F/engine",
-                                           "compare %%F/engine/a.json %%F/engine/b.json --all --force all"};
+    static const char *const commands[] = {"report %%F/engine --resamples 20", "report %%F/engine --peak_gbs 9 --json", "best %%F/engine --budget_ms 140",
+                                           "fit %%F/engine", "compare %%F/engine/a.json %%F/engine/b.json --all --force all"};
     for (int draw = 0; draw < 25; draw++) {
         const uint32_t chosen = drawn(1u << 12), rows = 1 + drawn(7), details = drawn(4);
         check_case("drawn files of an engine, %d", draw);
