@@ -187,16 +187,6 @@ static void test_warnings(void) {
     for (int f = 0; f < 2; f++) for (int r = 0; r < ROWS; r++) values[f][METRIC_PREFILL][r] = (double)NAN;
     CHECK_INT(measure("first", &experts), EXIT_INPUT);
     CHECK(strstr(room_said, "first: no sample has both stage times and token counts") != NULL);
-    check_case("files that cannot be combined");
-    make();
-    files[1].device = (char *)(size_t)"cuda:0: other";
-    CHECK_INT(measure("first", &experts), EXIT_USAGE);
-    CHECK(strstr(room_said, "first and second differ in device (cpu: made, cuda:0: other): fit them separately") != NULL);
-    make();
-    files[1].model = NULL;
-    CHECK_INT(measure("first", &experts), EXIT_USAGE);
-    CHECK(strstr(room_said, "differ in model (made, not said)") != NULL);
-    make();
     check_case("files with several weight formats use the model with weights");
     make();
     knob_set_text(&files[1].knobs, KNOB_WEIGHTS, "int8");
