@@ -456,9 +456,7 @@ static void warn_of_pairs(struct comparison_job *job) {
             && !asked++)
             text_list_add(&job->warnings, "the request knobs of A and B differ (%.80s / %.80s)",
                           knob_text(&before->knobs, KNOB_REQUEST), knob_text(&after->knobs, KNOB_REQUEST));
-        if (!before->is_served && !others.count && results_differ(before, after, 1, &others))
-            text_list_add(&job->warnings, "A and B differ in %.60s (%.60s / %.60s)", others.items[0], others.items[1],
-                          others.items[2]);
+        if (!before->is_served && !others.count) results_differ(before, after, 1, &others);
         for (size_t i = 0; i < before->count; i++) {
             size_t row = result_row(after, before->ids[i]);
             double before_tokens = result_at(before, COLUMN_OUTPUT_TOKENS, i), after_tokens;
@@ -471,6 +469,10 @@ static void warn_of_pairs(struct comparison_job *job) {
         missing += before->count + after->count - 2 * both;
         synthetic += before->synthetic || after->synthetic;
     }
+    for (size_t i = 0; i < others.count; i += 3) /* check_alike knows the model and max_new_tokens */
+        if (strcmp(others.items[i], ALIKE[ALIKE_MODEL]) && strcmp(others.items[i], ALIKE[ALIKE_NEW_TOKENS]))
+            text_list_add(&job->warnings, "A and B differ in %.60s (%.60s / %.60s)", others.items[i],
+                          others.items[i + 1], others.items[i + 2]);
     text_list_free(&others);
     warn_of_caches(job);
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");

@@ -466,51 +466,46 @@ static void read_knob_text(struct result_file *file, const vp_json *json, uint32
     knob_set_text(&file->knobs, knob, text);
     free(text);
 }
-/* Adds the members of an object to the file's own knobs, or those of the head that are not known to its other members.
- * Long values are replaced by their hash. Returns 0 or an exit code. */
+/* Adds the members of an object to the file's own knobs, or settings of the head without an axis to its other members:
+ * `settings`, and what is not known. Long values are replaced by their hash. Returns 0 or an exit code. */
 static int read_own(struct result_file *file, const vp_json *json, uint32_t object) {
 #define NAME_OF_ROW(S, type, key, ...) #key,
 #define NAME_ELSE(type, key, ...) key,
     static const char *const known[] = {RESULT_KEYS(NAME_OF_ROW, NAME_OF_ROW, NAME_ELSE) SESSION_ROWS(NAME_ELSE)
                                         "knobs"};
+    static const char *const settings[] = {"model", "architecture", "max_new_tokens", "num_total_blocks"};
     for (uint32_t i = object + 1; i < json->nodes[object].end; i = json->nodes[i + 1].end) {
         const vp_json_node *value = &json->nodes[i + 1];
-        char *name = text_without_controls(node_text(json, i));
-        size_t row = 0;
-        int knob = 0;
-        while (!object && row < sizeof known / sizeof *known && !vp_json_equals(json, i, known[row])) row++;
-        while (!object && knob < KNOB_COUNT && !vp_json_equals(json, i, KNOBS[knob].key)) knob++;
-        if (!name || (!object && (row < sizeof known / sizeof *known || knob < KNOB_COUNT))) free(name);
-        else if (object && !file->is_served && (value->type == VP_JSON_NULL || value->type >= VP_JSON_ARRAY)) {
-            result_fail(file, json, i + 1, SIZE_MAX, name, "in \"knobs\" is not a number, a text, true or false");
-            free(name);
-            return EXIT_INPUT;
-        } else {
-            double number;
-            char digits[27] = "";
-            text_list_take(&file->own, name);
-            if (!file->is_served && vp_json_to_double(json, i + 1, &number) == VP_OK) {
-                const size_t bytes = vp_number_format(number, digits);
-                text_list_add(&file->own, "%.*s", /* 4 and 4.0 are equal */
-                              (int)(bytes > 2 && !memcmp(digits + bytes - 2, ".0", 2) ? bytes - 2 : bytes), digits);
-            } else if (object || value->bytes <= OWN_BYTES_MOST)
-                text_list_take(&file->own, copy_text(json->text + value->start, (size_t)value->bytes));
-            else
-                text_list_add(&file->own, "#%016llx", (unsigned long long)hash_bytes(
-                                  HASH_START, json->text + value->start, (size_t)value->bytes));
-        }
+        const char *start = json->text + value->start;
+        char *name = text_without_controls(node_text(json, i)), digits[27] = "";
+        int is_known = !name;
+        double number;
+        for (size_t k = 0; k < sizeof known / sizeof *known && !object; k++) is_known |= vp_json_equals(json, i, known[k]);
+        for (int knob = 0; knob < KNOB_COUNT && !object; knob++) is_known |= vp_json_equals(json, i, KNOBS[knob].key);
+        for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) is_known &= !vp_json_equals(json, i, settings[k]);
+        if (is_known) free(name);
+        if (is_known) continue;
+        text_list_take(&file->own, name);
+        if (object && !file->is_served && (value->type == VP_JSON_NULL || value->type >= VP_JSON_ARRAY))
+            return result_fail(file, json, i + 1, SIZE_MAX, name, "in \"knobs\" is not a number, a text, true or false");
+        if (!file->is_served && vp_json_to_double(json, i + 1, &number) == VP_OK) { /* 4 and 4.0 are equal */
+            const size_t bytes = vp_number_format(number, digits);
+            if (bytes > 2 && !strcmp(digits + bytes - 2, ".0")) digits[bytes - 2] = 0;
+            text_list_copy(&file->own, digits);
+        } else if (object || value->bytes <= OWN_BYTES_MOST)
+            text_list_take(&file->own, copy_text(start, (size_t)value->bytes));
+        else text_list_add(&file->own, "#%016llx", (unsigned long long)hash_bytes(HASH_START, start, value->bytes));
     }
     if (object) file->own_knobs = file->own.count;
     return 0;
 }
-/* Reads "knobs" and, of an engine's file, the members that are not known. Returns 0 or an exit code. */
+/* Reads "knobs" and, of an engine's file, settings in the head without an axis. Returns 0 or an exit code. */
 static int read_own_knobs(struct result_file *file, const vp_json *json) {
     const uint32_t knobs = vp_json_get(json, 0, "knobs");
-    if (file->is_served) return 0;
     if (knobs != VP_JSON_NONE && !node_is(json, knobs, VP_JSON_OBJECT))
         return result_fail(file, json, knobs, SIZE_MAX, "knobs", "is not an object");
-    if (knobs != VP_JSON_NONE && read_own(file, json, knobs)) return EXIT_INPUT;
-    return file->is_foreign ? read_own(file, json, 0) : 0;
+    if (knobs != VP_JSON_NONE && !file->is_served && read_own(file, json, knobs)) return EXIT_INPUT;
+    return file->is_foreign && !file->is_served ? read_own(file, json, 0) : 0;
 }
 /* Reads the knobs of images and of the engine. Returns 0 or an exit code. */
 static int read_knobs(struct result_file *file, const vp_json *json) {

@@ -34,7 +34,7 @@ struct result_file {
     int is_served;      /* 1 for a server */
     char *server;       /* the server's description of itself */
     /* names and values in turn, as JSON: the knobs of "knobs" or of a server's requests, up to own_knobs; after them,
-     * of a file without "schema", the members of the head that are not known. Long values are hashes */
+     * of a file without "schema", settings in the head without an axis, such as unknown members. Long values: hashes */
     struct text_list own; size_t own_knobs;
     char *variant;      /* those of model, endpoint and own knobs that differ among the files; never NULL */
     char *variant_name; /* the same, short enough for a table */
@@ -90,8 +90,8 @@ void results_free(struct results *results);
 /* A number of a sample, by column and row; NaN if the file lacks it. */
 double result_at(const struct result_file *file, int column, size_t row);
 
-/* Adds name, value and other value of each own knob in which the files differ, and with `others` of each member of the
- * head that is not known. Returns 1 if there is one. */
+/* Adds name, value and other value of each own knob in which the files differ, and with `others` of each setting of the
+ * head without an axis. Returns 1 if there is one. */
 int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out);
 
 /* Share of the prompt tokens that the server read from its caches; NaN if it is not reported. */
