@@ -383,31 +383,32 @@ static int read_rows(struct result_file *file, const vp_json *json, uint32_t arr
         if (read_row(file, json, item, rows, i, &capacity)) return EXIT_INPUT;
     return 0;
 }
-/* A text that is an id: its number, which is below 0, and ascends in the order in which the files name the samples. */
-struct id_text { const char *text; int64_t *id; size_t at; };
+/* A text that is an id: its hash, its number, and where the number goes. */
+struct id_text { uint64_t hash; int64_t id, *to; };
 static int by_id_text(const void *left_item, const void *right_item) {
     const struct id_text *left = (const struct id_text *)left_item, *right = (const struct id_text *)right_item;
-    const int order = strcmp(left->text, right->text);
-    return order ? order : left->at < right->at ? -1 : left->at > right->at;
+    if (left->hash != right->hash) return left->hash < right->hash ? -1 : 1;
+    return (left->id > right->id) - (left->id < right->id);
 }
-/* Gives each text that is an id one number in all files, and sorts the rows of the files. */
+/* Gives each text that is an id one number in all files of this program's run, and sorts the rows of these files. The
+ * numbers are below 0 and ascend in the order in which the files name the samples, which is that of measuring. */
 static void name_samples(struct result_file *files, size_t count) {
-    struct id_text *texts;
-    size_t text_count = 0;
-    for (size_t i = 0; i < count; i++) text_count += files[i].id_texts ? files[i].count : 0;
-    texts = resize(NULL, text_count, sizeof *texts);
-    text_count = 0;
+    static struct id_text *texts; /* those of earlier calls first */
+    static size_t text_count;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; files[i].id_texts && k < files[i].count; k++) {
             if (files[i].ids[k] >= 0) continue;
-            texts[text_count] = (struct id_text){files[i].id_texts[k], &files[i].ids[k], text_count};
+            if (!(text_count & (text_count - 1))) texts = resize(texts, 2 * text_count + 1, sizeof *texts);
+            texts[text_count] = (struct id_text){hash_text(HASH_START, files[i].id_texts[k]),
+                                                 INT64_MIN + (int64_t)text_count, &files[i].ids[k]};
             text_count++;
         }
     if (text_count) qsort(texts, text_count, sizeof *texts, by_id_text);
-    for (size_t i = 0; i < text_count; i++)
-        *texts[i].id = i && !strcmp(texts[i].text, texts[i - 1].text) ? *texts[i - 1].id
-                                                                      : INT64_MIN + (int64_t)texts[i].at;
-    free(texts);
+    for (size_t i = 0; i < text_count; i++) {
+        if (i && texts[i].hash == texts[i - 1].hash) texts[i].id = texts[i - 1].id;
+        if (texts[i].to) *texts[i].to = texts[i].id;
+        texts[i].to = NULL;
+    }
     for (size_t i = 0; i < count; i++) {
         if (files[i].kind == FILE_RESULT && !files[i].error[0]) sort_rows(&files[i]);
         for (size_t k = 0; files[i].id_texts && k <= files[i].row_count; k++) free(files[i].id_texts[k]);
@@ -480,14 +481,17 @@ static int read_own(struct result_file *file, const vp_json *json, uint32_t obje
         char *name = text_without_controls(node_text(json, i)), digits[27] = "";
         int is_known = !name;
         double number;
-        for (size_t k = 0; k < sizeof known / sizeof *known && !object; k++) is_known |= vp_json_equals(json, i, known[k]);
+        for (size_t k = 0; k < sizeof known / sizeof *known && !object; k++)
+            is_known |= vp_json_equals(json, i, known[k]);
         for (int knob = 0; knob < KNOB_COUNT && !object; knob++) is_known |= vp_json_equals(json, i, KNOBS[knob].key);
-        for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) is_known &= !vp_json_equals(json, i, settings[k]);
+        for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
+            is_known &= !vp_json_equals(json, i, settings[k]);
         if (is_known) free(name);
         if (is_known) continue;
         text_list_take(&file->own, name);
         if (object && !file->is_served && (value->type == VP_JSON_NULL || value->type >= VP_JSON_ARRAY))
-            return result_fail(file, json, i + 1, SIZE_MAX, name, "in \"knobs\" is not a number, a text, true or false");
+            return result_fail(file, json, i + 1, SIZE_MAX, name,
+                               "in \"knobs\" is not a number, a text, true or false");
         if (!file->is_served && vp_json_to_double(json, i + 1, &number) == VP_OK) { /* 4 and 4.0 are equal */
             const size_t bytes = vp_number_format(number, digits);
             if (bytes > 2 && !strcmp(digits + bytes - 2, ".0")) digits[bytes - 2] = 0;

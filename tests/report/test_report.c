@@ -412,8 +412,7 @@ static void test_warnings(void) {
 }
 
 static void test_forms(void) {
-    static const char *const files[] = {"report.md", "report.csv", "e1_stage_decomposition.json", "e2_pareto_coupling.json"};
-    int columns = 0;
+    static const char *const files[] = {"report.md", "report.csv", "e1_stage_decomposition.json", "e2_pareto_coupling.json"}; int columns = 0;
     check_case("CSV: a header and one row per configuration, all with the same number of columns");
     CHECK_INT(run("report %%F/made --csv"), 0);
     CHECK_INT(lines_of(last.out), 13);
@@ -554,7 +553,7 @@ static void write_engine_file(int which, const char *head) {
     for (int k = 0; k < 12; k++)
         snprintf(text + strlen(text), 400, "%s{\"sample_id\": \"s%d\", \"T_total\": %d.0%d, \"T_LLM_prefill\": 10.0%d, \"T_LLM_decode\": 4, \"accuracy\": %d, "
                  "\"output_tokens\": 3, \"actual_vision_tokens\": 144, \"actual_num_crops\": 1, \"input_text_tokens\": 20, \"total_sequence_length\": 165}",
-                 k ? ", " : "", k, 44, k % 5, k % 5, k % 2);
+                 k ? ", " : "", (k + which) % 12, 44, (k + which) % 12 % 5, (k + which) % 12 % 5, (k + which) % 2);
     strcat(text, "]}");
     name[7] = (char)('a' + which);
     write_text(in_folder(name), text);
@@ -612,6 +611,7 @@ static void test_engine_heads(void) {
         {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "best %%F/engine --budget_ms 50", 0, "batch=1: the best within 50 ms"},
         {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "compare %%F/engine/a.json %%F/engine/b.json", 2, "configuration (batch=1 / batch=4)"},
         {{KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}, "compare %%F/engine %%F/engine/b.json", 0, "1 configurations are only in"},
+        {{"\"date\": \"x\"", "\"date\": \"y\""}, "compare %%F/engine/a.json %%F/engine/b.json", 0, "verdict: IDENTICAL"},
         {{"\"commit\": \"x\"", "\"commit\": \"y\""}, "compare %%F/engine/a.json %%F/engine/b.json", 0, "A and B differ in commit (x / y)"},
         {{"\"model\": \"m\"", "\"weights\": 16"}, "report %%F/engine", 3, "b.json: byte 12: weights is not a text"},
         {{"\"model\": 7", "\"model\": \"m\""}, "report %%F/engine", 3, "a.json: byte 10: model is not a text"},
