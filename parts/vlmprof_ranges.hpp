@@ -1,6 +1,6 @@
 /* vlmprof_ranges.hpp - v0.2.0 - a scope guard in C++ for the ranges of vlmprof_ranges.h - MIT licence
  *
- *     vp::range range(&ranges, "decode"); // ends with the scope, even on an exception
+ *     vlmprof::range range(&ranges, "decode"); // ends with the scope, even on an exception
  *
  * Optional: the C functions also work in C++. Includes vlmprof_ranges.h; needs C++11 or later.
  * errors:  status() returns the result of vp_range_begin. Only VP_ERR_RANGE (no name) begins no range
@@ -10,7 +10,7 @@
 #define VLMPROF_RANGES_HPP
 #include "vlmprof_ranges.h"
 
-namespace vp {
+namespace vlmprof {
 
 /* A range from here to the end of the scope. */
 class range {
@@ -39,6 +39,6 @@ class range {
     vp_result status_;
 };
 
-} // namespace vp
+} // namespace vlmprof
 
 #endif

@@ -91,6 +91,7 @@ VP_EXTERN_C_END
 #include <string.h>
 
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 VP_API vp_results_head vp_results_head_default(void) {
     vp_results_head head;
@@ -207,5 +208,6 @@ VP_API size_t vp_results_stages(const vp_stage_clock *clock, size_t mark, vp_res
     return count;
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

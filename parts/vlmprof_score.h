@@ -17,8 +17,8 @@
  * VLMPROF_SCORE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_SCORE_H
 #define VLMPROF_SCORE_H
-#ifndef VLMPROF_H
-#include "vlmprof.h"
+#ifndef VLMPROF_JSON_H
+#include "vlmprof_json.h"
 #endif
 #ifndef VLMPROF_UNICODE_H
 #include "vlmprof_unicode.h"
@@ -248,6 +248,7 @@ VP_EXTERN_C_END
 #include <math.h>
 #include <string.h>
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
 
@@ -1907,5 +1908,6 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     return result;
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

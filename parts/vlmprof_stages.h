@@ -171,6 +171,7 @@ VP_EXTERN_C_END
     && !defined(VLMPROF_STAGES_IMPLEMENTATION_DONE)
 #define VLMPROF_STAGES_IMPLEMENTATION_DONE
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 #define VP_IMPL_STAGES_TEXT(name, text) text,
 VP_API const char *vp_stage_name(vp_stage stage) {
@@ -192,5 +193,6 @@ VP_API const char *vp_telemetry_throttle_name(int32_t bit) {
     }
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

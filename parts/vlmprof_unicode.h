@@ -10,13 +10,13 @@
  * memory:  none
  * threads: reentrant
  *
- * Includes vlmprof.h if needed.
+ * Includes vlmprof_json.h if needed.
  * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_UNICODE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_UNICODE_H
 #define VLMPROF_UNICODE_H
-#ifndef VLMPROF_H
-#include "vlmprof.h"
+#ifndef VLMPROF_JSON_H
+#include "vlmprof_json.h"
 #endif
 
 VP_EXTERN_C_BEGIN
@@ -159,6 +159,7 @@ VP_EXTERN_C_END
 #define VLMPROF_UNICODE_IMPLEMENTATION_DONE
 #include <string.h>
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 /* Unicode tables, printed by tests/tools/make_unicode_tables.py from the Unicode Character Database 15.0.0 (Debian
  * package unicode-data): letters, numbers and white space of the characters of Unicode 14.0; canonical
@@ -903,5 +904,6 @@ VP_API void vp_unicode_strip(const char **start, const char **end) {
     *end = last;
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

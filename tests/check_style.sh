@@ -6,7 +6,7 @@ export LC_ALL=C
 # How many lines the parts of the repository may have together. Rows are lowered, and never raised: what does not fit waits.
 budgets='cli                      42500  ^cli/.*\.(c|h|css|js)$
 parts_and_kernels        40400  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
-vlmprof.h                 3460  ^vlmprof\.h$
+vlmprof.h                 2300  ^vlmprof\.h$
 tests                    55640  ^tests/.*\.(c|h|sh|py|cu)$
 python                    3500  ^python/.*\.(py|c)$
 pinned_texts             14440  ^tests/golden/texts/'
@@ -44,7 +44,7 @@ words 0 string $product
 words 20 comment $product cli/page/*.css cli/page/*.js
 words 15 comment $others
 rule "nothing left to be done later" "$(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' $sources $others)"
-rule "no fast-math, nothing tied to this processor" "$(grep -nE 'f(fast|unsafe)-mat[h]|-Ofas[t]|-march=nativ[e]|use_fast_mat[h]' $others)"
+rule "no fast-math, nothing tied to this processor" "$(grep -nE 'f(fast|unsafe)-mat[h]|-Ofas[t]|-march=nativ[e]|use_fast_mat[h]' $others | grep -v '^tests/core/test_flags.sh:')"
 rule "no path of a developer's machine" "$(grep -nE '(^|[^A-Za-z.])/(wor[k]|hom[e]|roo[t])(/|$)' $sources $others README.md samples/README.md)"
 tags() { sed -n "$1" vlmprof.h | grep -oE '>>[a-z_]+' | sort -u; }
 rule "table of contents and banners name the same tags" "$(diff <(tags '/Table of contents/,/Vocabulary/p') <(tags '/#ifndef VLMPROF_H/,$p'))"

@@ -95,9 +95,8 @@ find_package(vlmprof REQUIRED)
 add_executable(rows 02_time_and_report.c)
 target_link_libraries(rows vlmprof::header)
 CODE
-    check "CMake: a project in strict C is configured" cmake -S "$work/plain" -B "$work/plain/build" -DCMAKE_PREFIX_PATH="$prefix" \
-        -DCMAKE_C_COMPILER="${CC%% *}" -DCMAKE_C_FLAGS="-Wall -Wextra -Werror $sanitized"
-    check "CMake: it builds with no flags of its own" cmake --build "$work/plain/build"
+    check "CMake: a project in strict C is configured and built, with no flags for the header" bash -c "cmake -S '$work/plain' -B '$work/plain/build' \
+        -DCMAKE_PREFIX_PATH='$prefix' -DCMAKE_C_COMPILER='${CC%% *}' -DCMAKE_C_FLAGS='-Wall -Wextra -Werror $sanitized' && cmake --build '$work/plain/build'"
     check "CMake: its program runs" grep -q '"side": 64' <("$work/plain/build/rows")
     sed -i 's/vlmprof 0.1/vlmprof 99/' "$work/cmake/CMakeLists.txt"
     cmake -S "$work/cmake" -B "$work/cmake/other" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER=$cxx >"$work/refused" 2>&1

@@ -86,7 +86,6 @@ static void test_golden(void) {
     for (size_t i = 0; i < sizeof golden_files / sizeof *golden_files; i++) golden_file(golden_files[i]);
     printf("golden rows: %d, differing: %d\n", row_count, golden_bad);
 }
-
 /* ------------------------------------------------------------------------------------------------------------- vectors */
 /* keys: "a=1 b=2" */
 static int open_family(vp_family *family, const char *name, const char *keys) {
@@ -122,7 +121,6 @@ static int refused(const char *name, const char *keys, int32_t width, int32_t he
     vp_result result = vp_family_count(&family, width, height, &c, &error);
     return result != VP_OK && !memcmp(&c, &before, sizeof c) && error.code == result && error.text[0];
 }
-
 typedef struct vector { const char *family, *keys; int32_t width, height; int64_t tokens; } vector;
 static const vector vectors[] = { /* from official tests, user reports and documentation */
     {"molmo", "", 640, 480, 740}, {"molmo", "", 4032, 3024, 1196}, {"molmo", "", 1080, 1920, 1204}, {"molmo", "max_crops=36", 1920, 1080, 2644}, {"molmo", "", 336, 336,
@@ -158,7 +156,6 @@ static void test_vectors(void) {
         CHECK_INT(total(v->family, v->keys, v->width, v->height), v->tokens);
     }
 }
-
 /* ------------------------------------------------------------------------------------------------------------- traps */
 /* the value of a column as text */
 static const char *value_of(const vp_vision_count *c, const char *column) {
@@ -207,7 +204,6 @@ static void test_traps(void) {
         if (open_family(&family, "openai_patches", "")) CHECK_INT(vp_family_count(&family, 4000, 32, &c, NULL), VP_ERR_UNSUPPORTED);
     }
 }
-
 /* Published names, and their presets; the last ones are ambiguous or not known. */
 static const char *const PUBLISHED[][2] = {
     {"Qwen3-VL-8B-Instruct", "qwen3_vl_hf"}, {"Qwen/Qwen2.5-VL-7B-Instruct", "qwen2_5_vl_hf"}, {"Qwen/Qwen2.5-VL-7B-Instruct-AWQ", "qwen2_5_vl_hf"},
@@ -293,7 +289,6 @@ static void test_keys(void) {
     vp_family_default(vp_family_find("internvl"), &family);
     CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_ERR_UNSUPPORTED);
 }
-
 /* ------------------------------------------------------------------------------------------------------------- properties */
 static uint64_t state = 20261121; /* the seed */
 static int32_t below(int32_t n) {
@@ -384,7 +379,6 @@ static void test_properties(void) {
         }
     }
 }
-
 /* ------------------------------------------------------------------------------------------------------------- inversion */
 static void test_largest(void) {
     static vp_family family;
@@ -420,7 +414,6 @@ static void test_largest(void) {
     vp_family_default(vp_family_find("llava-1.5"), &family);
     CHECK_INT(vp_family_largest(&family, many, 4, 1.0, 10, &value, &unlimited, NULL), VP_ERR_NOT_FOUND);
 }
-
 /* ------------------------------------------------------------------------------------------------------------- checkpoints */
 static vp_result from_texts(vp_family *family, const char *preprocessor, const char *config, vp_error *error) {
     static vp_json_node nodes[2][400];
@@ -457,7 +450,6 @@ static void test_config(void) {
     vp_vision_count c;
     CHECK(vp_family_count(&family, 3000, 2000, &c, NULL) == VP_OK && c.total_tokens == 256);
 }
-
 /* ------------------------------------------------------------------------------------------------------------- the command */
 static void test_count_tokens(void) {
     check_case("vp_count_tokens");
@@ -468,9 +460,7 @@ static void test_count_tokens(void) {
     CHECK_INT(vp_count_tokens("qwen3-vl", 0, 1080), VP_ERR_RANGE);
     CHECK_INT(vp_count_tokens("qwen3-vl", 1, 1080), VP_ERR_RANGE);
 }
-
 int main(void) {
-    RUN_TESTS(test_golden, test_vectors, test_traps, test_keys, test_properties, test_largest, test_config,
-              test_count_tokens);
+    RUN_TESTS(test_golden, test_vectors, test_traps, test_keys, test_properties, test_largest, test_config, test_count_tokens);
     return check_done("test_families");
 }

@@ -1,7 +1,7 @@
 /* test_best.c: the most accurate configuration within a budget, on result files with a known truth; exit codes; the printed texts, word by word.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -78,7 +78,6 @@ static void test_texts(void) {
     CHECK(!strstr(last.out, "--ignore_eos"));
     CHECK(strstr(last.out, " --weights fp32 --max_new_tokens 8") != NULL);
 }
-
 /* Vision takes the same time whatever top_k is, and with few samples accuracies are often equal. */
 static void test_ties(void) {
     truth t = truth_default();
@@ -103,7 +102,6 @@ static void test_ties(void) {
     CHECK_INT(run("best %%F/tie --percentile 50 --budget_ms 1000"), 0);
     CHECK(!strstr(last.out, "; tied"));
 }
-
 int main(void) {
     if (!program_begin("best")) return 1;
     RUN_TESTS(test_best, test_ties, test_texts);

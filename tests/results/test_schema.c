@@ -8,23 +8,6 @@
 #include "support/folder.h"
 #include "support/result_schema.h"
 
-typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
-
-static int document_parse(document *d, char *text) { /* takes ownership of the text */
-    size_t needed = 0, bytes = text ? strlen(text) : 0;
-    vp_error error;
-    memset(d, 0, sizeof *d);
-    d->text = text;
-    if (!text || vp_json_parse(text, bytes, NULL, 0, &d->json, &needed, &error) != VP_ERR_CAPACITY) return 0;
-    d->nodes = (vp_json_node *)malloc(needed * sizeof *d->nodes);
-    return d->nodes && vp_json_parse(text, bytes, d->nodes, needed, &d->json, &needed, &error) == VP_OK;
-}
-static void document_free(document *d) {
-    FREE_ALL(d->nodes, d->text);
-}
-static int type_is(const vp_json *j, uint32_t node) { return node == VP_JSON_NONE ? -1 : (int)j->nodes[node].type; }
-static uint32_t row_of(const vp_json *j, uint32_t index) { return vp_json_at(j, vp_json_get(j, 0, "per_sample_results"), index); }
-
 /* Counts the result files of a folder. Returns the first one's text, or NULL. */
 static char *check_files(const char *out, int want_files) {
     char *first = NULL, path[600];
@@ -51,36 +34,6 @@ static char *sweep(const char *program, const char *arguments, int want_code, in
     check_note(code == want_code << 8, __FILE__, __LINE__, "%s: status %d", command, code);
     return check_files(out, want_files);
 }
-
-/* the reference's keys, from a file of its combined profiler */
-static void check_reference_keys(const vp_json *j) {
-    static const char *const top[] = {"tier", "tier_range", "max_crops", "selected_crops_distribution", "selected_crops_mean", "selected_crops_std",
-        "target_vision_tokens_mean", "target_vision_tokens_std", "actual_vision_tokens_mean", "actual_vision_tokens_std", "top_k", "num_active_blocks",
-        "num_total_blocks", "active_block_indices", "num_samples", "accuracy", "accuracy_std", "latency_stats", "aggregate_stats", "per_sample_results"};
-    static const char *const row[] = {"sample_id", "tier", "top_k", "num_active_blocks", "output_tokens", "content_tokens", "ends_with_eos",
-        "actual_image_size", "actual_num_crops", "actual_tiling", "target_vision_tokens", "actual_vision_tokens", "actual_text_tokens",
-        "total_sequence_length", "accuracy", "pred", "metadata", "T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token",
-        "T_decode_per_step"};
-    static const char *const times[] = {"T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token"};
-    static const char *const numbers[] = {"mean", "std", "p50", "p95", "p99", "count"};
-    uint32_t step;
-    size_t i, k, s;
-    check_case("the reference's keys exist, with statistics under both names");
-    for (i = 0; i < sizeof top / sizeof top[0]; i++) check_note(vp_json_get(j, 0, top[i]) != VP_JSON_NONE, __FILE__, __LINE__, "%s", top[i]);
-    for (i = 0; i < sizeof row / sizeof row[0]; i++) check_note(vp_json_get(j, row_of(j, 0), row[i]) != VP_JSON_NONE, __FILE__, __LINE__, "row: %s", row[i]);
-    CHECK(vp_json_get(j, vp_json_get(j, 0, "tier_range"), "min_crops") != VP_JSON_NONE && vp_json_get(j, vp_json_get(j, 0, "tier_range"), "max_crops") != VP_JSON_NONE);
-    for (s = 0; s < 2; s++) {
-        const uint32_t statistics = vp_json_get(j, 0, s ? "latency_stats" : "aggregate_stats");
-        for (i = 0; i < 5; i++) for (k = 0; k < 5; k++) {
-            char key[64];
-            snprintf(key, sizeof key, "%s_%s", times[i], numbers[k]);
-            check_note(type_is(j, vp_json_get(j, statistics, key)) == VP_JSON_NUMBER, __FILE__, __LINE__, "%s", key);
-        }
-        step = vp_json_get(j, vp_json_get(j, statistics, "T_decode_per_step_stats"), "pos_1");
-        for (k = 0; k < 6; k++) check_note(vp_json_get(j, step, numbers[k]) != VP_JSON_NONE, __FILE__, __LINE__, "pos_1: %s", numbers[k]);
-    }
-}
-
 /* A good file with one change, which the schema must reject: `from` (its first occurrence after `behind`) becomes `to`. */
 static void check_damage(const char *text, const char *behind, const char *from, const char *to) {
     static int turn;
@@ -91,31 +44,21 @@ static void check_damage(const char *text, const char *behind, const char *from,
     if (CHECK(place && f)) CHECK(fprintf(f, "%.*s%s%s", (int)(place - text), text, to, place + strlen(from)) > 0);
     if (f) fclose(f);
 }
-
 static void test_damage(const char *text) {
+    static const char *const damages[][3] = { /* undescribed keys: at the top, in a row, in a stage; and others */
+        {"", "\"schema\": \"vlmprof-sweep-2\"", "\"schema\": \"vlmprof-sweep-0\""}, {"", "\"plan\":", "\"new\": 1, \"plan\":"},
+        {"per_sample_results", "\"sample_id\":", "\"new\": 1, \"sample_id\":"}, {"\"stage_detail\"", "\"wall_ms\":", "\"new\": 1, \"wall_ms\":"},
+        {"\"stage_detail\"", "\"vit\":", "\"vlt\":"}, {"\"stages\"", "\"vit\":", "\"vlt\":"}, {"", "\"num_failed\":", "\"num_fai1ed\":"},
+        {"", "\"latency_stats\":", "\"latency_stat\":"}, {"\"latency_stats\"", "\"T_total_p50\":", "\"T_total_p51\":"},
+        {"\"latency_stats\"", "\"T_total_p50\": ", "\"T_total_p50\": -"}, {"per_sample_results", "\"T_total\": ", "\"T_total\": -"},
+        {"per_sample_results", "\"status\": \"ok\"", "\"status\": \"fine\""}, {"per_sample_results", "\"actual_tiling\": [", "\"actual_tiling\": [1, "},
+        {"per_sample_results", "\"ends_with_eos\": ", "\"ends_with_eos\": 1, \"x\": "}, {"\"T_decode_per_step\"", "[", "[3, "},
+        {"\"runs\": {", "\"vit\":", "\"runs_of_vit\":"}, {"\"provenance\"", "\"argv\":", "\"args\":"}, {"\"pos_1\"", "\"count\":", "\"counts\":"}};
     char path[400];
     snprintf(path, sizeof path, "%s/bad", folder);
     CHECK(!mkdir(path, 0777));
-    check_damage(text, "", "\"schema\": \"vlmprof-sweep-2\"", "\"schema\": \"vlmprof-sweep-0\"");
-    check_damage(text, "", "\"plan\":", "\"new\": 1, \"plan\":");              /* undescribed keys: at the top, in a row, in a stage */
-    check_damage(text, "per_sample_results", "\"sample_id\":", "\"new\": 1, \"sample_id\":");
-    check_damage(text, "\"stage_detail\"", "\"wall_ms\":", "\"new\": 1, \"wall_ms\":");
-    check_damage(text, "\"stage_detail\"", "\"vit\":", "\"vlt\":");
-    check_damage(text, "\"stages\"", "\"vit\":", "\"vlt\":");
-    check_damage(text, "", "\"num_failed\":", "\"num_fai1ed\":");
-    check_damage(text, "", "\"latency_stats\":", "\"latency_stat\":");
-    check_damage(text, "\"latency_stats\"", "\"T_total_p50\":", "\"T_total_p51\":");
-    check_damage(text, "\"latency_stats\"", "\"T_total_p50\": ", "\"T_total_p50\": -");
-    check_damage(text, "per_sample_results", "\"T_total\": ", "\"T_total\": -");
-    check_damage(text, "per_sample_results", "\"status\": \"ok\"", "\"status\": \"fine\"");
-    check_damage(text, "per_sample_results", "\"actual_tiling\": [", "\"actual_tiling\": [1, ");
-    check_damage(text, "per_sample_results", "\"ends_with_eos\": ", "\"ends_with_eos\": 1, \"x\": ");
-    check_damage(text, "\"T_decode_per_step\"", "[", "[3, ");
-    check_damage(text, "\"runs\": {", "\"vit\":", "\"runs_of_vit\":");
-    check_damage(text, "\"provenance\"", "\"argv\":", "\"args\":");
-    check_damage(text, "\"pos_1\"", "\"count\":", "\"counts\":");
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) check_damage(text, damages[i][0], damages[i][1], damages[i][2]);
 }
-
 /* The files of a sweep of servers with a failing sample. */
 static void test_served_files(const char *program) {
     hostile_server server;
@@ -137,14 +80,10 @@ static void test_served_files(const char *program) {
 }
 static void test_files(const char *program) {
     char arguments[700], path[400], *text;
-    document v;
     check_case("result files: tiers");
     text = sweep(program, "--data samples/questions.jsonl --tier_list low --top_k_list 1 2 --num_samples 3 --num_runs_per_sample 2", 0, 2);
-    if (CHECK(text && document_parse(&v, text))) {
-        check_reference_keys(&v.json);
-        test_damage(v.text);
-        document_free(&v);
-    }
+    if (CHECK(text != NULL)) test_damage(text);
+    free(text);
     check_case("result files: a folder of images, target tokens, no reference answers");
     free(sweep(program, "--data samples -p 'What is this?' --vision_tokens_list 300 --num_samples 2 --num_runs_per_sample 1", 0, 1));
     check_case("result files: text only, a failed sample");
@@ -159,7 +98,6 @@ static void test_files(const char *program) {
     CHECK(text && strstr(text, "complete with failures") && strstr(text, "\"status\": \"failed\""));
     free(text);
 }
-
 /* One process of two has run, and only its journal is merged. */
 static void test_partial(const char *program) {
     char command[1500], *text;
@@ -174,7 +112,6 @@ static void test_partial(const char *program) {
     CHECK(text && strstr(text, "\"status\": \"partial\"") && strstr(text, "\"num_missing\": 2,"));
     free(text);
 }
-
 /* The knobs in the result: the blocks that an importance file keeps; more experts than in training. */
 static void test_knobs(const char *program) {
     static const struct { const char *scores; int blocks; const char *want; } table[] = {
@@ -200,7 +137,6 @@ static void test_knobs(const char *program) {
     text = sweep(program, "--data samples/questions.jsonl --tier_list low --num_samples 1 --top_k_list 9", 2, 0); /* it has 8 experts */
     CHECK(text == NULL);
 }
-
 static void test_gpu_files(void) {
     char program[400];
     const char *b = getenv("B");
@@ -212,7 +148,6 @@ static void test_gpu_files(void) {
     check_case("result files: a GPU (emulated)");
     free(sweep(program, "--device cuda --data samples/questions.jsonl --tier_list low --num_samples 1 --num_runs_per_sample 1", 0, 1));
 }
-
 /* --write regenerates the file. */
 int main(int argc, char **argv) {
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
