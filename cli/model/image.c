@@ -96,7 +96,7 @@ static vp_result webp_size(const uint8_t *file, size_t bytes, int32_t *width_px,
         width = number_at(file + 26, 2) & 0x3fff;
         height = number_at(file + 28, 2) & 0x3fff;
     }
-    if (!width || !height) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged WebP");
+    if (!width || !height) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "truncated or damaged WebP");
     *width_px = (int32_t)width;
     *height_px = (int32_t)height;
     return VP_OK;
@@ -281,7 +281,6 @@ static vp_result name_formats(vp_result result, const uint8_t *file, size_t byte
                : vp_error_set(error, result, -1, "", "not a PNG, JPEG, WebP or GIF file");
 }
 vp_result any_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
-    struct gif gif;
     int32_t orientation;
     if (is_webp(file, bytes)) {
         const vp_result result = webp_size(file, bytes, width_px, height_px, &orientation, error);
@@ -291,10 +290,10 @@ vp_result any_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, i
     }
     if (!is_gif(file, bytes))
         return name_formats(vp_image_size(file, bytes, width_px, height_px, error), file, bytes, error);
-    if (!open_gif(&gif, file, bytes)) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
-    *width_px = gif.screen_width;
-    *height_px = gif.screen_height;
-    return VP_OK;
+    *width_px = bytes < 10 ? 0 : little16(file + 6);
+    *height_px = bytes < 10 ? 0 : little16(file + 8);
+    return *width_px && *height_px ? VP_OK
+                                   : vp_error_set(error, VP_ERR_FORMAT, -1, "", "truncated or damaged GIF");
 }
 vp_result any_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     if (is_webp(file, bytes)) return webp_decode(file, bytes, image, error);

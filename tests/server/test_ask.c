@@ -36,6 +36,10 @@ static const hostile_step nousage[] = {BEGIN, HELLO, STOP, DONE};
 static const hostile_step early[] = {BEGIN, PART(HOSTILE_DELTA(" ")), WAIT(300), PART(HOSTILE_DELTA("Hel")), WAIT(5), PART(HOSTILE_DELTA("lo")), WAIT(5),
     PART(HOSTILE_DELTA("!")), STOP, COUNTS("\"usage\":{\"prompt_tokens\":12,\"completion_tokens\":3}"), DONE};
 static const hostile_step silent[] = {BEGIN, STOP, COUNTS(USAGE("0")), DONE};
+static const hostile_step aborted[] = {BEGIN, HELLO, PART("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"abort\"}]}\n\n"), DONE};
+static const hostile_step bare[] = {SAY(HOSTILE_CHUNKED), PART("data: {\"object\":\"error\",\"message\":\"image too large\",\"code\":400}\n\n"), DONE};
+#define WORDS HOSTILE_DELTA("a ") HOSTILE_DELTA("b ") HOSTILE_DELTA("c ") HOSTILE_DELTA("d ") HOSTILE_DELTA("e ") HOSTILE_DELTA("f ")
+static const hostile_step buffered[] = {SAY(HOSTILE_CHUNKED), WAIT(300), PART(WORDS), STOP, COUNTS("\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":6}"), DONE};
 static const hostile_step lump[] = {BEGIN, PART(HOSTILE_DELTA("all at once")), STOP, COUNTS("\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8}"), DONE};
 static const hostile_step breaks[] = {BEGIN, PART(HOSTILE_DELTA("Hel")), {HOSTILE_RESET, NULL, 0}};
 static const hostile_step slow[] = {BEGIN, PART(HOSTILE_DELTA("Hel")), WAIT(20000), {HOSTILE_CLOSE, NULL, 0}};
@@ -60,7 +64,7 @@ static int has_one_model;
 static hostile_reply choose(hostile_server *asked) {
     const char *headers = asked->request, *posted = asked->request_body;
     static const struct { const char *model; hostile_reply reply; } replies[] = {
-        {"cached", cached}, {"burst", burst}, {"nousage", nousage}, {"early", early}, {"silent", silent}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
+        {"cached", cached}, {"burst", burst}, {"nousage", nousage}, {"early", early}, {"silent", silent}, {"aborted", aborted}, {"bare", bare}, {"buffered", buffered}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";
     if (!strncmp(headers, "GET /v1/models ", 15)) return has_one_model ? only : models;
@@ -141,8 +145,14 @@ static void test_text(void) {
     shows("answer   Hello\n");
     shows("in one body");
     shows("its first token cannot be timed");
-    CHECK_INT(ask("silent", NULL), 0);
-    shows("the answer is empty");
+    CHECK_INT(ask("silent", NULL), 4);
+    said("the server reports an error: the answer is empty (finish_reason stop)");
+    CHECK_INT(ask("aborted", NULL), 4);
+    said("it ended the answer with finish_reason abort");
+    CHECK_INT(ask("bare", NULL), 4);
+    said("image too large");
+    CHECK_INT(ask("buffered", NULL), 0);
+    shows("all pieces came at once: the answer was buffered on its way");
     CHECK_INT(ask("lump", NULL), 0);
     shows("the answer came in one piece");
     said("8 tokens came in 1 piece");
