@@ -38,9 +38,9 @@ enum {
 };
 /* the evidence that the numbers are right */
 typedef enum vp_certainty {
-    VP_CERTAINTY_EXECUTED,  /* the official code was run on the golden sizes, and every column is equal */
-    VP_CERTAINTY_NUMBERS,   /* rule read in official code; matches numbers that its tests or users state */
-    VP_CERTAINTY_READ,      /* rule read in official code, but not executed */
+    VP_CERTAINTY_EXECUTED, /* the official code was run on the golden sizes, and every column is equal */
+    VP_CERTAINTY_NUMBERS,  /* rule read in official code; matches numbers that its tests or users state */
+    VP_CERTAINTY_READ,     /* rule read in official code, but not executed */
     /* no code is published: from the vendor's documentation, or inferred from published measurements */
     VP_CERTAINTY_DOCUMENTED
 } vp_certainty;
@@ -65,15 +65,15 @@ typedef enum vp_family_slot {
 typedef struct vp_family_key {
     const char *name; /* name in the configuration; NULL: fixed by the family */
     vp_family_slot slot;
-    double fallback;  /* value of the published checkpoints */
+    double fallback; /* value of the published checkpoints */
 } vp_family_key;
 typedef struct vp_family_preset {
     const char *name, *aliases; /* aliases: separated by spaces */
     const char *rule;           /* name of its rule */
     int32_t rule_index, variant, markers;
     vp_certainty certainty;
-    const char *words;          /* values of VP_SLOT_SPLIT, separated by spaces; NULL: 0 or 1 */
-    int32_t column_count;       /* the first column_count keys vary in the golden data and are columns of vlmprof
+    const char *words;    /* values of VP_SLOT_SPLIT, separated by spaces; NULL: 0 or 1 */
+    int32_t column_count; /* the first column_count keys vary in the golden data and are columns of vlmprof
                                  * tile */
     vp_family_key keys[VP_FAMILY_KEYS_LIMIT];
 } vp_family_preset;
@@ -181,35 +181,35 @@ VP_EXACT_BEGIN VP_EXACT_WIDTH
 /* Rules, in the order of vp_impl_rules. A new family with a known rule needs a row in vp_impl_presets. A new rule needs
  * an index here and its function vp_impl_count_.. at the same index of vp_impl_rules. If it chooses from grids, it also
  * needs a case in vp_impl_family_grids. */
-enum {
-    VP_IMPL_SMART,
-    VP_IMPL_NAVIT,
-    VP_IMPL_BUDGET,
-    VP_IMPL_MUSE,
-    VP_IMPL_NEMOTRON,
-    VP_IMPL_POOLED,
-    VP_IMPL_PAN,
-    VP_IMPL_CLOSEST,
-    VP_IMPL_OCR,
-    VP_IMPL_FIT,
-    VP_IMPL_MOLMO,
-    VP_IMPL_LONGEST,
-    VP_IMPL_ANYRES,
-    VP_IMPL_CANVAS,
-    VP_IMPL_SPLIT,
-    VP_IMPL_PHI4,
-    VP_IMPL_PHI3,
-    VP_IMPL_COVER,
-    VP_IMPL_LFM2,
-    VP_IMPL_SLICE,
-    VP_IMPL_PERCEPTION,
-    VP_IMPL_WINDOW,
-    VP_IMPL_CONSTANT,
-    VP_IMPL_CLAUDE,
-    VP_IMPL_OPENAI_TILES,
-    VP_IMPL_OPENAI_PATCHES,
-    VP_IMPL_GEMINI
-};
+    enum {
+        VP_IMPL_SMART,
+        VP_IMPL_NAVIT,
+        VP_IMPL_BUDGET,
+        VP_IMPL_MUSE,
+        VP_IMPL_NEMOTRON,
+        VP_IMPL_POOLED,
+        VP_IMPL_PAN,
+        VP_IMPL_CLOSEST,
+        VP_IMPL_OCR,
+        VP_IMPL_FIT,
+        VP_IMPL_MOLMO,
+        VP_IMPL_LONGEST,
+        VP_IMPL_ANYRES,
+        VP_IMPL_CANVAS,
+        VP_IMPL_SPLIT,
+        VP_IMPL_PHI4,
+        VP_IMPL_PHI3,
+        VP_IMPL_COVER,
+        VP_IMPL_LFM2,
+        VP_IMPL_SLICE,
+        VP_IMPL_PERCEPTION,
+        VP_IMPL_WINDOW,
+        VP_IMPL_CONSTANT,
+        VP_IMPL_CLAUDE,
+        VP_IMPL_OPENAI_TILES,
+        VP_IMPL_OPENAI_PATCHES,
+        VP_IMPL_GEMINI
+    };
 /* variants of a rule */
 enum {
     VP_IMPL_RATIO_200 = 1,
@@ -222,10 +222,10 @@ enum {
     VP_IMPL_AUTO_LIMITS = 128,
     VP_IMPL_QWEN = VP_IMPL_RATIO_200 | VP_IMPL_CLAMP_FLOOR
 };
-enum { VP_IMPL_PLAIN, VP_IMPL_TAGS, VP_IMPL_DOCLING };                                       /* closest */
-enum { VP_IMPL_COHERE, VP_IMPL_LLAMA4, VP_IMPL_MLLAMA, VP_IMPL_MOLMO2 };                     /* fit */
-enum { VP_IMPL_HEIGHT_FIRST, VP_IMPL_WIDTH_FIRST, VP_IMPL_ONEVISION };                       /* anyres */
-enum { VP_IMPL_ARIA, VP_IMPL_DEEPSEEK };                                                     /* canvas */
+enum { VP_IMPL_PLAIN, VP_IMPL_TAGS, VP_IMPL_DOCLING };                   /* closest */
+enum { VP_IMPL_COHERE, VP_IMPL_LLAMA4, VP_IMPL_MLLAMA, VP_IMPL_MOLMO2 }; /* fit */
+enum { VP_IMPL_HEIGHT_FIRST, VP_IMPL_WIDTH_FIRST, VP_IMPL_ONEVISION };   /* anyres */
+enum { VP_IMPL_ARIA, VP_IMPL_DEEPSEEK };                                 /* canvas */
 
 #define VP_IMPL_PIXELS(min, max) {"min_pixels", VP_SLOT_MIN, min}, {"max_pixels", VP_SLOT_MAX, max}
 #define VP_IMPL_PATCHES(patch, merge) {"patch_size", VP_SLOT_PATCH, patch}, {"merge_size", VP_SLOT_MERGE, merge}
@@ -510,8 +510,8 @@ static const char *vp_impl_count_smart(const vp_family *family, int64_t width, i
     const int64_t *value = family->value, unit = value[VP_SLOT_PATCH] * value[VP_SLOT_MERGE];
     if ((family->preset->variant & VP_IMPL_AUTO_LIMITS) && value[VP_SLOT_MIN] > value[VP_SLOT_MAX])
         return "max_pixels must not be below min_pixels";
-    const char *refused = vp_impl_smart_resize(&width, &height, unit, value[VP_SLOT_MIN], value[VP_SLOT_MAX],
-                                               family->preset->variant);
+    const char *refused =
+        vp_impl_smart_resize(&width, &height, unit, value[VP_SLOT_MIN], value[VP_SLOT_MAX], family->preset->variant);
     if (refused) return refused;
     vp_impl_patches(family, width, height, count);
     if (family->preset->variant & VP_IMPL_ROW_ENDS) count->separator_tokens = count->rows / value[VP_SLOT_MERGE];
@@ -1315,8 +1315,7 @@ static const char *vp_impl_count_openai_patches(const vp_family *family, int64_t
         if (scale > 1.0) return "the documentation does not cover such a long image";
         width = (int64_t)((double)width * scale);
         height = (int64_t)((double)height * scale);
-        if (vp_impl_most(width, height) > side)
-            return "the documentation does not cover such a long image";
+        if (vp_impl_most(width, height) > side) return "the documentation does not cover such a long image";
     }
     vp_impl_resized(count, width, height);
     vp_impl_cells(count, (height + 31) / 32, (width + 31) / 32);
@@ -1570,8 +1569,7 @@ static void vp_impl_grids_of_list(vp_family *family, const char *list, int width
     vp_impl_sort_canvases(family);
 }
 static void vp_impl_family_grids(vp_family *family) {
-    static const char llava[] = "1221223113",
-                      aria[] = "12131415161718242322213132414251617181",
+    static const char llava[] = "1221223113", aria[] = "12131415161718242322213132414251617181",
                       deepseek[] = "1112211331144122155116612332177118812442199133",
                       granite[] = "1112131415161718191a21222324253132334142515261718191a1",
                       onevision[] = "111213141516212223242526313233343536414243444546515253545556616263646566";
@@ -1642,8 +1640,8 @@ static const char *vp_impl_family_refuses(const vp_family *family, const vp_fami
         return key->slot == VP_SLOT_SPLIT ? "must be 0 or 1" : "is out of range";
     }
     if (key->slot != VP_SLOT_RATIO && number != floor(number)) return "must be a whole number";
-    if (rule == VP_IMPL_POOLED && key->slot == VP_SLOT_MAX
-        && number != 70.0 && number != 140.0 && number != 280.0 && number != 560.0 && number != 1120.0)
+    if (rule == VP_IMPL_POOLED && key->slot == VP_SLOT_MAX && number != 70.0 && number != 140.0 && number != 280.0
+        && number != 560.0 && number != 1120.0)
         return "must be 70, 140, 280, 560 or 1120";
     if (rule == VP_IMPL_CANVAS && key->slot == VP_SLOT_SIDE && number != 490.0 && number != 980.0)
         return "must be 490 or 980";
@@ -1864,7 +1862,7 @@ static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const
             sides[count][k] = (int32_t)(side / tile);
         }
     }
-    return vp_family_set_canvases(family, (const int32_t (*)[2])sides, count, error);
+    return vp_family_set_canvases(family, (const int32_t(*)[2])sides, count, error);
 }
 /* Checks the assumptions of the rules. If one is false, the rules do not describe this family. */
 static vp_result vp_impl_config_check(vp_family *family, const vp_json *const files[3], vp_error *error) {

@@ -20,8 +20,8 @@
 #ifndef VLMPROF_FILE_H
 #define VLMPROF_FILE_H
 /* strict ISO mode hides POSIX unless it is requested before the first system header */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FILE_IMPLEMENTATION)) \
-    && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FILE_IMPLEMENTATION)) && !defined(_DEFAULT_SOURCE) \
+    && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
 #endif
 #ifndef VLMPROF_H

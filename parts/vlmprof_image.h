@@ -150,9 +150,9 @@ VP_EXACT_BEGIN VP_EXACT_WIDTH
  * for Windows does not align the stack for these vectors (GCC bug 54412). */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__) && !defined(_WIN32)
 #define VP_IMPL_PREPROCESS_AVX2
-/* vector extensions instead of immintrin.h, which would take a quarter of this header's compile time. Unaligned,
+    /* vector extensions instead of immintrin.h, which would take a quarter of this header's compile time. Unaligned,
  * because they can be anywhere within a row */
-typedef float vp_impl_f8 __attribute__((vector_size(32), aligned(4), may_alias));
+    typedef float vp_impl_f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vp_impl_f4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t vp_impl_i8 __attribute__((vector_size(32)));
 #ifdef __clang__
@@ -185,16 +185,16 @@ typedef struct vp_impl_axis {
 
 typedef struct vp_impl_resizer {
     vp_impl_axis x, y;
-    size_t stride;        /* floats per ring row */
-    int32_t *x_first;     /* [x.count] leftmost source pixel, relative to x.first */
-    float *x_weights;     /* [x.count, x.taps] */
-    float *line;          /* one source row as float, followed by x.taps black pixels */
-    float *ring;          /* [y.taps, stride]  rows after the horizontal pass */
-    const float **rows;   /* [y.taps] ring rows that one output row needs */
-    float *y_weights;     /* [y.taps] */
-    float *canvas;        /* one finished row */
+    size_t stride;      /* floats per ring row */
+    int32_t *x_first;   /* [x.count] leftmost source pixel, relative to x.first */
+    float *x_weights;   /* [x.count, x.taps] */
+    float *line;        /* one source row as float, followed by x.taps black pixels */
+    float *ring;        /* [y.taps, stride]  rows after the horizontal pass */
+    const float **rows; /* [y.taps] ring rows that one output row needs */
+    float *y_weights;   /* [y.taps] */
+    float *canvas;      /* one finished row */
     float mean[VP_IMPL_LANES], std[VP_IMPL_LANES], padding[VP_IMPL_LANES];
-    int wide;             /* 1: use the vector version of the loops */
+    int wide; /* 1: use the vector version of the loops */
 } vp_impl_resizer;
 
 /* The product rounded to float32, even if the compiler could fuse it with another operation. */
@@ -431,8 +431,8 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_
             sum[k] = (vp_impl_f8)((vp_impl_i8)sum[k] & (vp_impl_i8)(sum[k] > zero));
             below_one = (vp_impl_i8)(sum[k] < one);
             sum[k] = (vp_impl_f8)(((vp_impl_i8)sum[k] & below_one) | ((vp_impl_i8)one & ~below_one));
-            *(vp_impl_f8 *)(out + i + 8 * k) = (sum[k] - *(const vp_impl_f8 *)(resizer->mean + 8 * k))
-                                               / *(const vp_impl_f8 *)(resizer->std + 8 * k);
+            *(vp_impl_f8 *)(out + i + 8 * k) =
+                (sum[k] - *(const vp_impl_f8 *)(resizer->mean + 8 * k)) / *(const vp_impl_f8 *)(resizer->std + 8 * k);
         }
     }
 }
@@ -689,9 +689,8 @@ VP_EXTERN_C_END
 enum { VP_IMPL_BLOCK_HEADER = 16, VP_IMPL_BLOCK_SLACK = 65536 };
 
 static void *vp_impl_stb_malloc(size_t bytes) {
-    unsigned char *block = bytes <= SIZE_MAX - VP_IMPL_BLOCK_HEADER
-                               ? (unsigned char *)VP_CALLOC(1, bytes + VP_IMPL_BLOCK_HEADER)
-                               : NULL;
+    unsigned char *block =
+        bytes <= SIZE_MAX - VP_IMPL_BLOCK_HEADER ? (unsigned char *)VP_CALLOC(1, bytes + VP_IMPL_BLOCK_HEADER) : NULL;
     if (!block) return NULL;
     memcpy(block, &bytes, sizeof bytes);
     return block + VP_IMPL_BLOCK_HEADER;
@@ -781,14 +780,14 @@ static uint8_t *vp_impl_rgb_take(uint8_t *decoded, size_t bytes) {
 #endif
 
 typedef struct vp_impl_image_info {
-    int jpeg;                     /* 1: JPEG; 0: PNG */
-    int64_t width_px, height_px;  /* stored size, before orientation is applied */
-    int32_t orientation;          /* EXIF, 1..8 */
-    int32_t depth, colour;        /* PNG: bits per channel, colour type */
-    int32_t components, scans;    /* JPEG */
-    int tables;                   /* JPEG: bit 1: quantisation table seen; bit 2: Huffman table seen */
-    int whole;                    /* 1: the end marker was found */
-    uint64_t data_bytes;          /* PNG: size of the IDAT data */
+    int jpeg;                         /* 1: JPEG; 0: PNG */
+    int64_t width_px, height_px;      /* stored size, before orientation is applied */
+    int32_t orientation;              /* EXIF, 1..8 */
+    int32_t depth, colour;            /* PNG: bits per channel, colour type */
+    int32_t components, scans;        /* JPEG */
+    int tables;                       /* JPEG: bit 1: quantisation table seen; bit 2: Huffman table seen */
+    int whole;                        /* 1: the end marker was found */
+    uint64_t data_bytes;              /* PNG: size of the IDAT data */
     size_t palette_at, palette_bytes; /* PNG: data of the PLTE chunk */
 } vp_impl_image_info;
 
@@ -925,15 +924,14 @@ static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t l
                                   "JPEG whose height comes after the data (DNL); save it again");
     if (marker > 0xC2)
         return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at,
-                                  marker > 0xC8 ? "arithmetic-coded JPEG; save it as baseline or progressive"
+                                  marker > 0xC8    ? "arithmetic-coded JPEG; save it as baseline or progressive"
                                   : marker == 0xC3 ? "lossless JPEG; save it as PNG or baseline JPEG"
                                                    : "hierarchical JPEG; save it as baseline or progressive");
     if (segment[0] != 8)
         return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "JPEG with over 8 bits per channel; save it with 8");
     if (info->components == 4) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "CMYK JPEG; convert it to RGB");
     if (info->components != 1 && info->components != 3)
-        return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
-                                  "JPEG must have 1 or 3 components; the file is damaged");
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG must have 1 or 3 components; the file is damaged");
     return VP_OK;
 }
 
@@ -1018,39 +1016,39 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
 
 /* The description of a recognised but unsupported image format, or NULL. */
 static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
-    static const struct { int at, length; const char *magic, *text;
-    } foreign[] = {
-        {0, 4, "GIF8", "a GIF file; convert it to PNG"},
-        {8, 4, "WEBP", "a WebP file; convert it to PNG or JPEG"},
-        {4, 8, "ftypavif", "an AVIF file; convert it to PNG or JPEG"},
-        {4, 8, "ftypavis", "an AVIF file; convert it to PNG or JPEG"},
-        {4, 7, "ftyphei", "a HEIC file; convert it to JPEG"},
-        {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
-        {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"},
-        {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
-        {4, 4, "ftyp", "a video or another file of the MP4 family; extract a frame as PNG or JPEG"},
-        {0, 4, "II*\0", "a TIFF file; convert it to PNG"},
-        {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
-        {0, 4, "II+\0", "a BigTIFF file; convert it to PNG"},
-        {0, 4, "MM\0+", "a BigTIFF file; convert it to PNG"},
-        {0, 2, "BM", "a BMP file; convert it to PNG"},
-        {0, 4, "8BPS", "a Photoshop file; export it as PNG"},
-        {0, 12, "\0\0\0\014JXL \r\n\207\n", "a JPEG XL file; convert it to PNG or JPEG"},
-        {0, 2, "\377\012", "a JPEG XL file; convert it to PNG or JPEG"},
-        {0, 8, "\0\0\0\014jP  ", "a JPEG 2000 file; convert it to PNG"},
-        {0, 4, "\377\117\377\121", "a JPEG 2000 file; convert it to PNG"},
-        {0, 4, "qoif", "a QOI file; convert it to PNG"},
-        {0, 4, "\0\0\1\0", "an icon file; convert it to PNG"},
-        {0, 4, "%PDF", "a PDF file; export the page as PNG"},
-        {0, 4, "<svg", "an SVG file; export it as PNG"},
-        {0, 5, "<?xml", "an XML file (SVG?); export it as PNG"},
-        {0, 4, "DDS ", "a DDS file; convert it to PNG"},
-        {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"},
-        {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
-        {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"},
-        {8, 4, "AVI ", "a video (AVI); extract a frame as PNG or JPEG"},
-        {0, 4, "\032\105\337\243", "a video (WebM or Matroska); extract a frame as PNG or JPEG"}
-    };
+    static const struct {
+        int at, length;
+        const char *magic, *text;
+    } foreign[] = {{0, 4, "GIF8", "a GIF file; convert it to PNG"},
+                   {8, 4, "WEBP", "a WebP file; convert it to PNG or JPEG"},
+                   {4, 8, "ftypavif", "an AVIF file; convert it to PNG or JPEG"},
+                   {4, 8, "ftypavis", "an AVIF file; convert it to PNG or JPEG"},
+                   {4, 7, "ftyphei", "a HEIC file; convert it to JPEG"},
+                   {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
+                   {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"},
+                   {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
+                   {4, 4, "ftyp", "a video or another file of the MP4 family; extract a frame as PNG or JPEG"},
+                   {0, 4, "II*\0", "a TIFF file; convert it to PNG"},
+                   {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
+                   {0, 4, "II+\0", "a BigTIFF file; convert it to PNG"},
+                   {0, 4, "MM\0+", "a BigTIFF file; convert it to PNG"},
+                   {0, 2, "BM", "a BMP file; convert it to PNG"},
+                   {0, 4, "8BPS", "a Photoshop file; export it as PNG"},
+                   {0, 12, "\0\0\0\014JXL \r\n\207\n", "a JPEG XL file; convert it to PNG or JPEG"},
+                   {0, 2, "\377\012", "a JPEG XL file; convert it to PNG or JPEG"},
+                   {0, 8, "\0\0\0\014jP  ", "a JPEG 2000 file; convert it to PNG"},
+                   {0, 4, "\377\117\377\121", "a JPEG 2000 file; convert it to PNG"},
+                   {0, 4, "qoif", "a QOI file; convert it to PNG"},
+                   {0, 4, "\0\0\1\0", "an icon file; convert it to PNG"},
+                   {0, 4, "%PDF", "a PDF file; export the page as PNG"},
+                   {0, 4, "<svg", "an SVG file; export it as PNG"},
+                   {0, 5, "<?xml", "an XML file (SVG?); export it as PNG"},
+                   {0, 4, "DDS ", "a DDS file; convert it to PNG"},
+                   {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"},
+                   {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
+                   {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"},
+                   {8, 4, "AVI ", "a video (AVI); extract a frame as PNG or JPEG"},
+                   {0, 4, "\032\105\337\243", "a video (WebM or Matroska); extract a frame as PNG or JPEG"}};
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
         size_t at = (size_t)foreign[i].at, length = (size_t)foreign[i].length;
         if (bytes >= at + length && memcmp(file + at, foreign[i].magic, length) == 0) return foreign[i].text;
@@ -1279,7 +1277,7 @@ VP_API void vp_image_free(vp_image *image) {
     image->rgb = NULL;
     image->width_px = image->height_px = 0;
 }
-#else /* VLMPROF_NO_STB */
+#else  /* VLMPROF_NO_STB */
 static vp_result vp_impl_image_without_stb(vp_error *error) {
     return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "image",
                         "built without stb_image (VLMPROF_NO_STB): no image file can be read");
@@ -1297,9 +1295,7 @@ VP_API vp_result vp_image_resized(const vp_image *image, int32_t width_px, int32
     (void)image, (void)width_px, (void)height_px, (void)resized; /* no image can exist */
     return VP_ERR_UNSUPPORTED;
 }
-VP_API void vp_image_free(vp_image *image) {
-    (void)image; /* no image can exist */
-}
+VP_API void vp_image_free(vp_image *image) { (void)image; /* no image can exist */ }
 #endif /* VLMPROF_NO_STB */
 
 VP_EXACT_END

@@ -26,10 +26,10 @@ VP_EXTERN_C_BEGIN
 typedef enum vp_json_type { VP_JSON_NULL, VP_JSON_FALSE, VP_JSON_TRUE, VP_JSON_NUMBER, VP_JSON_STRING, VP_JSON_ARRAY,
                             VP_JSON_OBJECT } vp_json_type;
 typedef struct vp_json_node {
-    uint8_t type;        /* a vp_json_type; keys are VP_JSON_STRING */
-    uint8_t escaped;     /* string: contains a backslash */
-    uint32_t count;      /* array: elements; object: members (a member is a key node followed by its value); else 0 */
-    uint32_t end;        /* index one past this node's subtree: the next sibling */
+    uint8_t type;          /* a vp_json_type; keys are VP_JSON_STRING */
+    uint8_t escaped;       /* string: contains a backslash */
+    uint32_t count;        /* array: elements; object: members (a member is a key node followed by its value); else 0 */
+    uint32_t end;          /* index one past this node's subtree: the next sibling */
     uint64_t start, bytes; /* position and size of the value in the text; a string without its quotes, still escaped */
 } vp_json_node;
 /* Nodes in document order: node 0 is the top-level value, and a container's children follow it. The caller owns text
@@ -112,8 +112,7 @@ VP_EXTERN_C_END
 #include <math.h>
 #include <string.h>
 VP_EXTERN_C_BEGIN
-VP_EXACT_BEGIN VP_EXACT_WIDTH
-VP_API size_t vp_utf8_control(const char *text, size_t bytes) {
+VP_EXACT_BEGIN VP_EXACT_WIDTH VP_API size_t vp_utf8_control(const char *text, size_t bytes) {
     const unsigned char *byte = (const unsigned char *)text;
     if (bytes == 0) return 0;
     if (byte[0] < 0x80) return byte[0] < 32 || byte[0] == 127;

@@ -54,8 +54,8 @@ typedef struct vp_results_row {
     int64_t ttft_ns;       /* time to the first token; -1: not known, or given by the stages */
     const vp_results_stage *stages; size_t stage_count; /* all in [0, total_ns]; a name appears once */
     int64_t crops, vision_tokens, text_tokens, prompt_tokens, output_tokens; /* -1: not known */
-    double accuracy;       /* score of the answer, 1 if it is right; NaN: not known */
-    const char *text;      /* the answer, UTF-8; NULL: not known */
+    double accuracy;  /* score of the answer, 1 if it is right; NaN: not known */
+    const char *text; /* the answer, UTF-8; NULL: not known */
 } vp_results_row;
 VP_API vp_results_head vp_results_head_default(void);
 VP_API vp_results_row vp_results_row_default(void);

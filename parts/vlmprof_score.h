@@ -190,7 +190,7 @@ typedef enum vp_score_metric {
 #define VP_IMPL_SCORE_ENUM(metric, ...) VP_SCORE_##metric,
     VP_SCORE_METRICS(VP_IMPL_SCORE_ENUM)
 #undef VP_IMPL_SCORE_ENUM
-    VP_SCORE_METRIC_COUNT
+        VP_SCORE_METRIC_COUNT
 } vp_score_metric;
 typedef struct vp_score_metric_info {
     const char *name, *others;
@@ -209,7 +209,7 @@ VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_
 /* Inputs that a rule may need from a row; each rule ignores the members that it does not need. Start with
  * vp_score_sample_default(). */
 typedef struct vp_score_sample {
-    const char *prediction;                                 /* before cleaning */
+    const char *prediction; /* before cleaning */
     /* letters in MMMU's multiple choice. NULL: not known, which differs from an empty list */
     const char *const *references; size_t reference_count;
     /* 1: the only reference was a string, not a list; vqa_seed then compares it unprocessed */
@@ -250,7 +250,7 @@ VP_EXTERN_C_END
 VP_EXTERN_C_BEGIN
 VP_EXACT_BEGIN VP_EXACT_WIDTH
 
-static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
+    static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
 
 /* the index of a punctuation character, or -1 */
 static int vp_impl_score_punctuation_index(uint32_t code) {
@@ -1140,8 +1140,8 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
                                identical ? vp_impl_score_official_rule : vp_impl_score_late_rule);
     for (i = 0; i < reference_count; i++) {
         before = pool;
-        one = identical ? first
-                        : vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_late_rule);
+        one =
+            identical ? first : vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_late_rule);
         matches += (size_t)vp_impl_score_same(one, wanted);
         vp_impl_score_give_back(&pool, &before);
     }
@@ -1330,8 +1330,8 @@ static vp_result vp_impl_score_mc(const char *prediction, const char *const *opt
     int32_t letter;
     if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
     if (!vp_impl_score_arguments(prediction, names, name_count, scratch, index)) return VP_ERR_RANGE;
-    upper = vp_impl_score_map(&pool, vp_impl_score_trimmed(vp_impl_score_span_of(prediction)),
-                              vp_impl_score_upper_rule);
+    upper =
+        vp_impl_score_map(&pool, vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), vp_impl_score_upper_rule);
     if (pool.full) return VP_ERR_CAPACITY;
     letter = vp_impl_score_letter(upper);
     if (letter >= 0 && (size_t)letter < option_count) {
@@ -1567,8 +1567,8 @@ static void vp_impl_score_count_number(void *user, vp_impl_score_span span) { (v
 
 /* The shortest tail after the last occurrence of a key word; empty if none is useful. */
 static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is_last) {
-    static const char *const keys[] = {"could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ",
-                                       "="};
+    static const char *const keys[] = {"could be ", "so ",     "is ",     "thus ", "therefore ",
+                                       "final ",    "answer ", "result ", "="};
     vp_impl_score_span tail = vp_impl_score_span_from(line.text, line.text), one;
     for (size_t i = 0; i < 9 - (size_t)!is_last; i++) {
         const vp_impl_score_span key = vp_impl_score_span_of(keys[i]);
@@ -1709,16 +1709,16 @@ VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric)
 }
 
 VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric) {
-    static const struct { const char *name; vp_score_metric metric;
-    } known[] = {
-        {"mmmu", VP_SCORE_MMMU},
-        {"coco_caption", VP_SCORE_CAPTION_JACCARD},
-        {"coco_captioning", VP_SCORE_CAPTION_JACCARD},
-        {"science_qa_img", VP_SCORE_MC},
-        {"doc_qa", VP_SCORE_ANLS},
-        {"st_qa", VP_SCORE_ANLS},
-        {"tally_qa", VP_SCORE_EM}
-    };
+    static const struct {
+        const char *name;
+        vp_score_metric metric;
+    } known[] = {{"mmmu", VP_SCORE_MMMU},
+                 {"coco_caption", VP_SCORE_CAPTION_JACCARD},
+                 {"coco_captioning", VP_SCORE_CAPTION_JACCARD},
+                 {"science_qa_img", VP_SCORE_MC},
+                 {"doc_qa", VP_SCORE_ANLS},
+                 {"st_qa", VP_SCORE_ANLS},
+                 {"tally_qa", VP_SCORE_EM}};
     size_t i, k;
     if (!dataset_name || !metric) return VP_ERR_RANGE;
     *metric = VP_SCORE_VQA_SEED;
@@ -1740,8 +1740,7 @@ VP_API vp_score_sample vp_score_sample_default(void) {
 /* compares the option that a rule chose with the answer's index */
 static vp_result vp_impl_score_chosen(vp_result result, int32_t index, int64_t answer, vp_score_outcome *outcome) {
     if (result == VP_ERR_MISMATCH) {
-        outcome->reason =
-            "no options, or two options that differ only in case or outer spaces: the rule cannot choose";
+        outcome->reason = "no options, or two options that differ only in case or outer spaces: the rule cannot choose";
         return VP_OK;
     }
     if (result != VP_OK) return result;
@@ -1753,9 +1752,9 @@ static vp_result vp_impl_score_chosen(vp_result result, int32_t index, int64_t a
 static vp_result vp_impl_score_mc_rule(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                        vp_score_outcome *outcome) {
     int32_t index = -1;
-    vp_result result = vp_impl_score_mc(sample->prediction, sample->options, sample->option_count,
-                                        sample->option_names, sample->option_name_count, pool->next, pool->left,
-                                        &index, &outcome->is_nearest);
+    vp_result result =
+        vp_impl_score_mc(sample->prediction, sample->options, sample->option_count, sample->option_names,
+                         sample->option_name_count, pool->next, pool->left, &index, &outcome->is_nearest);
     return vp_impl_score_chosen(result, index, sample->answer_index, outcome);
 }
 static vp_result vp_impl_score_selected(vp_impl_score_pool *pool, const vp_score_sample *sample,
@@ -1794,8 +1793,8 @@ static vp_result vp_impl_score_real_world(vp_impl_score_pool *pool, const vp_sco
 static vp_result vp_impl_score_mmmu_letters(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                             vp_score_outcome *outcome) {
     int32_t index = -1;
-    vp_result result = vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, pool->next,
-                                            pool->left, &index);
+    vp_result result =
+        vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, pool->next, pool->left, &index);
     if (result == VP_ERR_NOT_FOUND) {
         outcome->is_unparsed = 1;
         outcome->reason = "unparsed: the answer names no option";
@@ -1849,8 +1848,7 @@ static const struct {
 #define VP_IMPL_SCORE_WHOLE(name) NULL, vp_impl_score_##name
 #define VP_IMPL_SCORE_RULE(metric, name, others, own, run, binary, references, function) \
     {VP_IMPL_SCORE_##references, VP_IMPL_SCORE_##function},
-    VP_SCORE_METRICS(VP_IMPL_SCORE_RULE)
-};
+    VP_SCORE_METRICS(VP_IMPL_SCORE_RULE)};
 
 static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_sample *sample,
                                          vp_impl_score_pool *pool, vp_score_outcome *outcome) {

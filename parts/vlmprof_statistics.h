@@ -104,7 +104,7 @@ static double vp_impl_log_beta(double a, double b) {
     large = a < b ? b : a;
     share = small / (small + large);
     return log(raised) + 0.91893853320467274178 - 0.5 * log(large) + (small - 0.5) * log(share) + large * log1p(-share)
-        + vp_impl_stirling(a) + vp_impl_stirling(b) - vp_impl_stirling(a + b);
+           + vp_impl_stirling(a) + vp_impl_stirling(b) - vp_impl_stirling(a + b);
 }
 
 /* The continued fraction of the incomplete beta function by Lentz's rule (Numerical Recipes 6.4); it needs about

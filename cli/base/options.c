@@ -126,7 +126,7 @@ int has_word(const char *words, const char *word) {
 /* Returns 1 if the option takes a file or folder, whose name may be any bytes. */
 static int is_path_option(const char *name) {
     return has_word(
-        "model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
+        "model data html output_dir sizes checkpoint tokenizer dump importance_scores_file annotations image_dir "
         "output scores baseline recalibrate trace api_key_file ca_file",
         name);
 }
@@ -399,7 +399,7 @@ int check_sort_key(const char *key) {
 /* ---- outputs that would overwrite an input */
 /* The rows whose values are files that the command writes. */
 static int is_output(const struct option_spec *row) {
-    return row->kind != GROUP && has_word("output html trace draw", row->name);
+    return row->kind != GROUP && has_word("output html trace", row->name);
 }
 /* Returns 1 if both paths are one file, or would be: a file that is not there yet is its folder and its name. */
 static int is_same_path(const char *one, const char *other) {

@@ -10,6 +10,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {"predict", "workers", "AIPerf and guidellm measure load"},
     {"predict", "rate", "AIPerf and guidellm measure load"},
     {"predict", "family", "latency models describe vlmprof's engine; vlmprof tile --family counts tokens"},
+    {"tile", "draw", "the columns rows,cols and resized say how an image is cut"},
     {"run", "endpoint", "vlmprof ask asks a server"},
     {NULL, "color", "colours are used on a terminal, unless NO_COLOR is set"},
     {NULL, "unique_image", "it is the default; --same_image sends the file unchanged"},

@@ -41,8 +41,6 @@ static const struct option_spec TILE_OPTIONS[] = {
     {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: share of images that must be "
                                                    "within N tokens",
      .needs = "max_tokens"},
-    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "draw the family's tiles and global view for one image",
-     .needs = "family checkpoint compare"},
     OPTION_GROUP("output"),
     OPTION_CSV,
     OPTION_JSON,
@@ -209,7 +207,7 @@ static int run_families(const struct options *options) {
         .compare = text_of(options, "compare"), .keys = family_keys_of(options), .sizes = text_of(options, "sizes"),
         .operands = options->operands, .operand_count = options->operand_count,
         .max_tokens = number_of(options, "max_tokens"), .percentile = number_of(options, "percentile"),
-        .draw = text_of(options, "draw"), .csv = is_given(options, "csv"), .json = is_given(options, "json"),
+        .csv = is_given(options, "csv"), .json = is_given(options, "json"),
         .list_families = is_given(options, "list_families")};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign && !settings.list_families; i++)
         if (is_given(options, foreign[i]))

@@ -31,7 +31,7 @@ enum grid_strategy {
 #define GRID_ENUM(name, value, text, meaning) name = value,
     GRID_STRATEGIES(GRID_ENUM)
 #undef GRID_ENUM
-    GRID_STRATEGY_LAST_ = 6
+        GRID_STRATEGY_LAST_ = 6
 };
 
 #define GRID_LHS_POINTS_MAX 4096

@@ -225,7 +225,7 @@ static int grid_points(struct grid *grid) {
                         name);
     grid->index = resize(NULL, grid->count * (size_t)grid->width, sizeof *grid->index);
     result = choose_points(strategy, grid->counts, grid->width, seed, points, grid->index, grid->count, &grid->count,
-                             repeats);
+                           repeats);
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
 }
 /* Sets the image size of a configuration, and its maximum number of crops. */

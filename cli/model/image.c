@@ -292,8 +292,7 @@ vp_result any_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, i
         return name_formats(vp_image_size(file, bytes, width_px, height_px, error), file, bytes, error);
     *width_px = bytes < 10 ? 0 : little16(file + 6);
     *height_px = bytes < 10 ? 0 : little16(file + 8);
-    return *width_px && *height_px ? VP_OK
-                                   : vp_error_set(error, VP_ERR_FORMAT, -1, "", "truncated or damaged GIF");
+    return *width_px && *height_px ? VP_OK : vp_error_set(error, VP_ERR_FORMAT, -1, "", "truncated or damaged GIF");
 }
 vp_result any_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     if (is_webp(file, bytes)) return webp_decode(file, bytes, image, error);

@@ -155,6 +155,6 @@ void pruned_finding(const struct pruned_row *row, const struct tradeoff *tradeof
     if (isfinite(row->prefill_ratio))
         snprintf(faster, sizeof faster, "%.2f times the prefill speed; ", row->prefill_ratio);
     if (isfinite(row->share)) snprintf(share, sizeof share, "%.1f %% of image tokens kept", 100 * row->share);
-    snprintf(out, capacity, "%s: %s%s%s%s", share, faster, full,
-             row->random < tradeoff->config_count ? "; " : "", row->random < tradeoff->config_count ? random : "");
+    snprintf(out, capacity, "%s: %s%s%s%s", share, faster, full, row->random < tradeoff->config_count ? "; " : "",
+             row->random < tradeoff->config_count ? random : "");
 }

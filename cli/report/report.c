@@ -136,8 +136,7 @@ static void warn_of_files(struct report *report) {
                       "%lld of %lld runs are outliers by their total (modified z over 3.5); they are included",
                       (long long)outliers, (long long)runs);
     if (foreign)
-        text_list_add(&report->warnings,
-                      "%lld file%s %s no \"schema\" and no \"stages\": single stages are unknown",
+        text_list_add(&report->warnings, "%lld file%s %s no \"schema\" and no \"stages\": single stages are unknown",
                       (long long)foreign, plural_s((int64_t)foreign), foreign == 1 ? "has" : "have");
     if (divided)
         text_list_add(&report->warnings, "TPOT in %lld file%s is computed again as T_LLM_decode / (output_tokens - 1)",

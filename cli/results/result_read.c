@@ -472,8 +472,8 @@ static void read_knob_text(struct result_file *file, const vp_json *json, uint32
 static int read_own(struct result_file *file, const vp_json *json, uint32_t object) {
 #define NAME_OF_ROW(S, type, key, ...) #key,
 #define NAME_ELSE(type, key, ...) key,
-    static const char *const known[] = {RESULT_KEYS(NAME_OF_ROW, NAME_OF_ROW, NAME_ELSE) SESSION_ROWS(NAME_ELSE)
-                                        "knobs"};
+    static const char *const known[] = {RESULT_KEYS(NAME_OF_ROW, NAME_OF_ROW, NAME_ELSE)
+                                            SESSION_ROWS(NAME_ELSE) "knobs"};
     static const char *const settings[] = {"model", "architecture", "max_new_tokens", "num_total_blocks"};
     for (uint32_t i = object + 1; i < json->nodes[object].end; i = json->nodes[i + 1].end) {
         const vp_json_node *value = &json->nodes[i + 1];

@@ -156,7 +156,7 @@ enum stop_reason {
 #define STOP_ENUM(name, value, text, meaning) name = value,
     STOPS(STOP_ENUM)
 #undef STOP_ENUM
-    STOP_LAST_ = 4
+        STOP_LAST_ = 4
 };
 const char *stop_name(int32_t stop); /* NULL outside the list */
 struct stop_rule {

@@ -48,10 +48,10 @@ void measured_free(struct measured *measured);
 /* The threshold above flags 10 % of 3 normally distributed values, 5 % of 5, 1.7 % of 10 and 0.1 % of 100. */
 #define OUTLIER_COUNT_MIN 5
 struct outliers {
-    size_t count;         /* flagged values */
-    double median, mad;   /* mad: median absolute deviation from the median */
-    double first_score;   /* modified z score of the first value */
-    int slow_first;       /* 1 if first_score > threshold: caches were cold, or warm-up was too short */
+    size_t count;       /* flagged values */
+    double median, mad; /* mad: median absolute deviation from the median */
+    double first_score; /* modified z score of the first value */
+    int slow_first;     /* 1 if first_score > threshold: caches were cold, or warm-up was too short */
 };
 /* Flags outliers without removing them.
  * in:      values     double [count], in the order of measurement

@@ -50,7 +50,6 @@ struct family_settings {
     const char *const *operands; size_t operand_count; /* sizes and image files */
     int64_t max_tokens;                        /* 0 if it is not given */
     int64_t percentile;                        /* of the images that must be within max_tokens */
-    const char *draw;
     int csv, json, list_families; /* 1 if given */
 };
 

@@ -656,8 +656,8 @@ static void name_tracks(struct trace *trace) {
         if (label == NO_INDEX || !is_shared[label] || of >= trace->process_label_count) continue;
         const uint32_t own = trace->process_labels[of];
         if (own == NO_INDEX) text_add_string(&text, "process ");
-        text_add_string(&text, own == NO_INDEX ? text_table_at(&trace->processes, of)
-                                               : text_table_at(&trace->names, own));
+        text_add_string(&text,
+                        own == NO_INDEX ? text_table_at(&trace->processes, of) : text_table_at(&trace->names, own));
         text_add_string(&text, " ");
         text_add_string(&text, text_table_at(&trace->names, label));
         trace->labels[i] = text_table_add(&trace->names, text.data);

@@ -964,13 +964,13 @@ static vp_result vp_impl_chat_read_ollama(vp_chat_reply *reply, const vp_json *j
 }
 
 /* ---- answers: from bytes to objects */
-/* Copies the text with NaN, Infinity and -Infinity, which Python writes for logprobs, as empty texts. Returns 1 if
- * there were any. */
+/* Copies the text with NaN, Infinity and -Infinity, which Python writes for logprobs, as empty texts. Returns their
+ * number, or -1: no memory. */
 static int vp_impl_chat_blank_words(const char *text, size_t bytes, vp_impl_chat_state *state) {
     static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
     int count = 0, in_string = 0;
     char *copy = (char *)VP_REALLOC(state->blanked, bytes + 1);
-    if (!copy) return 0;
+    if (!copy) return -1;
     state->blanked = copy;
     memcpy(copy, text, bytes);
     copy[bytes] = 0;
@@ -987,7 +987,7 @@ static int vp_impl_chat_blank_words(const char *text, size_t bytes, vp_impl_chat
             break;
         }
     }
-    return count > 0;
+    return count;
 }
 /* Returns 1 for an error that is the object itself: {"object": "error", "message": ..} of vLLM before 0.10,
  * {"error_code": 50002, "text": ..} of FastChat, {"detail": ..} of FastAPI. */
@@ -1004,7 +1004,9 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     vp_json json;
     uint32_t error;
     vp_result result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
-    if (result == VP_ERR_FORMAT && vp_impl_chat_blank_words(text, bytes, state)) {
+    const int blanked = result == VP_ERR_FORMAT ? vp_impl_chat_blank_words(text, bytes, state) : 0;
+    if (blanked < 0) return vp_impl_chat_no_memory(reply);
+    if (blanked) {
         text = state->blanked;
         result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
     }

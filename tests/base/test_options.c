@@ -266,8 +266,7 @@ static void test_rules(void) {
         {&command_sweep, "--data a --plan --device cpu --endpoint c", "--device and --endpoint cannot be used together: the server decides this; "},
         {&command_sweep, "--data a --plan --twins 2", "--twins needs --endpoint URL"},
         {&command_ask, "--endpoint a --twins_method exact", "--twins_method needs --twins N\n"},
-        {&command_tile, "--draw x.png", "--draw needs --family NAME, --checkpoint DIR or --compare A,B,...\n"},
-        {&command_tile, "--draw x.png --checkpoint a", ""},
+        {&command_tile, "--max_tokens 5", "--max_tokens needs --family NAME, --checkpoint DIR or --compare A,B,...\n"},
         {&command_tile, "--csv --json", "--csv and --json cannot be used together\n"}};
     struct options o;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -283,7 +282,7 @@ static void test_outputs(void) {
     static const struct { const char *words, *said; } rows[] = {
         {"report %F/in --html=%F/in/k.json", "would overwrite a file of the input"}, {"report %F/in/k.json --html=%F/in/../in/k.json", "would overwrite the input"},
         {"fit %F/in -o %F/in/k.json", "would overwrite a file of the input"}, {"fit %F/in/k.json -o %F/link.json", "would overwrite the input"},
-        {"run %F/in/c.jpg -p a --synthetic tiny --profile --html %F/in/c.jpg", "would overwrite the input"}, {"tile --family internvl %F/in/c.jpg --draw %F/in/c.jpg", "would overwrite"},
+        {"run %F/in/c.jpg -p a --synthetic tiny --profile --html %F/in/c.jpg", "would overwrite the input"},
         {"run -p a --synthetic tiny --profile --html %F/new --trace %F/in/../new", "are the same file"}, {"predict %F/in/k.json --recalibrate %F/in -o %F/in/k.json", "would overwrite"}};
     CHECK_INT(mkdir(in_folder("in"), 0777), 0);
     write_text(in_folder("in/k.json"), "{}");

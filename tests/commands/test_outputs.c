@@ -17,7 +17,6 @@ static const struct { const char *name, *command, *begins; } OUTPUTS[] = {
     {"run --profile -o", "run --synthetic tiny -p hi --max_new_tokens 1 --device cpu --profile -o ", ""},
     {"run --profile --trace", "run --synthetic tiny -p hi --max_new_tokens 1 --device cpu --profile --trace ", "{"},
     {"run --profile --html", "run --synthetic tiny -p hi --max_new_tokens 1 --device cpu --profile --html ", "<!DOCTYPE html>"},
-    {"tile --draw", "tile --family internvl samples/cat.jpg --draw ", "\x89PNG"},
 };
 static int kind_of(const char *path) {
     struct stat info;

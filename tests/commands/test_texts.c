@@ -56,23 +56,8 @@ static void test_tile(void) {
         {"tile-no-sizes", "tile --family gemma3 --sizes %F/none", 3},
         {"tile-molmo2", "tile --family molmo2 samples/cat.jpg 100x2000", 0}, {"tile-limit-one", "tile --family qwen2.5-vl --max_tokens 500 640x480", 0},
         {"tile-bad-family", "tile --family qwen9 640x480", 2}, {"tile-bad-compare", "tile --compare qwen3-vl,nobody 640x480", 2}};
-    static const char *const drawn[] = {"--family qwen2.5-vl", "--family internvl3", "--family llava-next", "--family smolvlm", "--family molmo2",
-                                        "--family qwen2.5-vl --max_pixels 50000"};
     write_text(in_folder("sizes"), "640x480\n# a comment\n\n  100 x 50 \n320 240\n7\n");
     CHECK_ROWS(rows);
-    check_case("pictures of tiles");
-    for (int i = 0; i < 6; i++) {
-        size_t bytes = 0;
-        uint64_t hash = UINT64_C(14695981039346656037);
-        char *picture, text[100], name[40];
-        CHECK_INT(run("tile %s samples/cat.jpg --draw %%F/drawn.png", drawn[i]), 0);
-        picture = check_read(in_folder("drawn.png"), &bytes);
-        for (size_t k = 0; k < bytes; k++) hash = (hash ^ (unsigned char)picture[k]) * UINT64_C(1099511628211);
-        free(picture);
-        snprintf(text, sizeof text, "%zu bytes, FNV-1a %016llx\n", bytes, (unsigned long long)hash);
-        snprintf(name, sizeof name, "text-draw-%d.txt", i);
-        check_kept(name, text);
-    }
 }
 #define TORCH "trace tests/golden/trace/torch_cpu.pt.trace.json "
 static void test_trace(void) {
@@ -290,30 +275,6 @@ static void check_many(const char *name, const char *const *commands, size_t cou
 }
 #define CHECK_MANY(name, commands) check_many(name, commands, sizeof commands / sizeof *commands)
 
-/* pictures of tiles in many families, for a wide, a small and a tall image */
-static void test_draws(void) {
-    static const char *const families[] = {"llama4", "mllama", "lfm2_vl", "minicpm_v_2_6", "molmo", "deepseek_vl2", "deepseek_ocr", "aria --split_image 1",
-        "phi4_multimodal", "phi3_5_vision", "granite_vision", "idefics3_smolvlm", "perception_lm", "step3p7", "gemma3 --do_pan_and_scan 1", "ovis2_hf",
-        "pixtral_hf"};
-    static const char *const images[] = {"1500x700", "200x130", "samples/chart.png"};
-    kept_text all = {NULL, 0, 0};
-    check_case("drawings of tiles for many families");
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        for (int k = 0; k < 3; k++) {
-            size_t bytes = 0;
-            uint64_t hash = UINT64_C(14695981039346656037);
-            char *picture, text[200];
-            remove(in_folder("drawn.png"));
-            run("tile --family %s %s --draw %%F/drawn.png", families[i], images[k]);
-            picture = check_read(in_folder("drawn.png"), &bytes);
-            for (size_t at = 0; picture && at < bytes; at++) hash = (hash ^ (unsigned char)picture[at]) * UINT64_C(1099511628211);
-            free(picture);
-            kept_add(&all, text, (size_t)snprintf(text, sizeof text, "%s %s: exit %d, FNV-1a %016llx\n", families[i], images[k], last.code,
-                                                  (unsigned long long)hash));
-        }
-    check_kept("text-draws.txt", all.data ? all.data : "");
-    free(all.data);
-}
 static void test_tile_words(void) {
     static const char *const commands[] = {
         "tile 640x480 --tier low --crops 2", "tile 640x480 --tier low --preprocess adaptive", "tile 640x480 --crops 3 --max_crops 4",
@@ -324,10 +285,7 @@ static void test_tile_words(void) {
         "tile 640x480 --family molmo2 --max_crops x",
         "tile 640x480 --family molmo2 --max_crops 3 --low_res_col_tokens 1 --json", "tile 640x480 --family internvl --max_crops 3",
         "tile 99999999x5 --family internvl --max_tokens 300",
-        "tile 640x480 5x --family internvl --max_tokens 300", "tile 99999999x5 --family internvl --draw %F/d.png",
-        "tile 640x480 2x2 --family internvl --draw %F/d.png",
-        "tile 5x --family internvl --draw %F/d.png", "tile Makefile --family internvl --draw %F/d.png", "tile 640x480 --compare internvl,gemma3 --draw %F/d.png",
-        "tile 640x480 --compare internvl,gemma3 --max_patches 3 --csv", "tile 640x480 --family gemma3 --max_tokens 600",
+        "tile 640x480 5x --family internvl --max_tokens 300", "tile 640x480 --compare internvl,gemma3 --max_patches 3 --csv", "tile 640x480 --family gemma3 --max_tokens 600",
         "tile 640x480 9000x20 33x900 --compare internvl,llama4,molmo2 --csv",
         "tile 100x100 --family lfm2_vl --json", "tile 2147483647x1 2147483648x1 1x2147483647 1x2147483648 0x1 1x0 --tier medium --csv",
         "tile 16777216x1 16777217x1 1x16777216 1x16777217 0x1 --family internvl --csv", "tile 100x1000 --family phi4_multimodal",
@@ -462,7 +420,7 @@ static void test_tokens(void) {
 
 int main(void) {
     if (!program_begin("texts")) return 1;
-    RUN_TESTS(test_tile, test_trace, test_long_trace, test_draws, test_tile_words, test_estimator, test_damaged_models,
+    RUN_TESTS(test_tile, test_trace, test_long_trace, test_tile_words, test_estimator, test_damaged_models,
               test_estimator_words, test_damaged_results, test_report_words, test_mixed, test_pages, test_scores,
               test_tokens);
     program_end();
