@@ -1,5 +1,4 @@
-/* command_trace.c: prints a Chrome trace, or a table that `run --profile` saved, as tables. trace/ reads and summarises
- * it; this file prints the tables as text, CSV or JSON. */
+/* command_trace.c: prints a Chrome trace as tables: text, CSV or JSON. trace/ reads and summarises it. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -385,65 +384,6 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
     return trace_ops_code(tables, result);
 }
 
-/* Prints a saved table in the form of --profile_format, --csv or --json. */
-static vp_result print_saved(const struct options *options, vp_ops *ops, const vp_ops_print_options *how) {
-    vp_json_writer writer;
-    if (is_given(options, "csv")) return vp_ops_print_csv(ops, file_sink, stdout);
-    if (!is_given(options, "json"))
-        return (strcmp(text_of(options, "profile_format"), "torch") ? vp_ops_print_cprofile
-                                                                    : vp_ops_print_torch)(ops, how, file_sink, stdout);
-    vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    vp_ops_write_json(&writer, ops);
-    vp_result result = vp_json_finish(&writer);
-    putchar('\n');
-    return result;
-}
-/* A saved table. Its operations point into the text and the rows. */
-struct saved_ops { vp_ops ops; vp_op *rows; char *text, *held; };
-/* Reads the table of operations that `run --profile` saved as JSON. The caller frees the rows and both texts, also
- * after an error. */
-static vp_result read_saved(const char *path, struct saved_ops *saved, vp_error *error) {
-    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    size_t bytes = 0, capacity = 64;
-    vp_result result = vp_stream_read(path, JSON_FILE_BYTES_MAX, &saved->text, &bytes, error);
-    if (result == VP_OK) result = parse_json(&parsed, saved->text, bytes, error);
-    if (result == VP_OK) {
-        uint32_t table = vp_json_get(&parsed.json, 0, "ops"), array;
-        if (table == VP_JSON_NONE) table = 0;
-        array = vp_json_get(&parsed.json, table, "rows");
-        if (node_is(&parsed.json, array, VP_JSON_ARRAY)) capacity += parsed.json.nodes[array].count;
-        saved->rows = resize(NULL, capacity, sizeof *saved->rows);
-        saved->held = resize(NULL, bytes + 1, 1);
-        result = vp_ops_init(&saved->ops, saved->rows, (int64_t)capacity, 0, 0);
-        if (result == VP_OK) result = vp_ops_read_json(&saved->ops, &parsed.json, table, saved->held, bytes + 1, error);
-    }
-    free(parsed.nodes);
-    return result;
-}
-/* Prints a table that `run --profile` saved, sorted again. Returns 0 or an exit code. */
-static int show_saved(const struct options *options, const char *path) {
-    const int is_torch =
-        !is_given(options, "csv") && !is_given(options, "json") && !strcmp(text_of(options, "profile_format"), "torch");
-    const char *key = text_of(options, "sort_by");
-    vp_ops_print_options how = vp_ops_print_options_default();
-    vp_error error = {VP_OK, -1, "", ""};
-    struct saved_ops saved = {0};
-    int code = 0;
-    vp_result result = read_saved(path, &saved, &error);
-    if (result == VP_OK && key) result = vp_ops_sort(&saved.ops, key);
-    how.row_limit = number_of(options, "row_limit");
-    how.with_flops = how.with_rates = 1;
-    for (int64_t i = 0; result == VP_OK && i < saved.ops.count; i++)
-        how.with_memory |= saved.ops.rows[i].host_memory_bytes || saved.ops.rows[i].device_memory_bytes;
-    if (result == VP_OK) result = print_saved(options, &saved.ops, &how);
-    if (result != VP_OK) code = complain_result(EXIT_INPUT, path, result, &error);
-    else if (is_torch) {
-        print_more((size_t)saved.ops.count, how.row_limit);
-        print_plain("%s", OPS_COLUMNS_TEXT);
-    }
-    FREE_ALL(saved.text, saved.held, saved.rows);
-    return code;
-}
 /* Checks that the options fit together. Returns 0 or an exit code. */
 static int check_trace_options(const struct options *options) {
     if (!options->operand_count) return complain(EXIT_USAGE, "trace needs a file: a *.pt.trace.json, or - for stdin");
@@ -462,12 +402,6 @@ static int run_command(const struct options *options) {
     int code;
     if ((code = check_trace_options(options)) != 0) return code;
     code = trace_read(&trace, options->operands[0], is_given(options, "partial"));
-    if (code == IS_TABLE) {
-        trace_free(&trace);
-        if (!strcmp(options->operands[0], "-"))
-            return complain(EXIT_USAGE, "a saved table of operations can be read only from a file, not from stdin");
-        return show_saved(options, options->operands[0]);
-    }
     if (!code) code = trace_summarise(&tables, &trace, is_given(options, "group_by_input_shape"));
     if (!code) {
         tables.ops.device_name = tables.kernel_ns ? "CUDA" : NULL;

@@ -222,7 +222,8 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
         path = join_path(dataset->path, entry->d_name);
         if (!is_image_name(entry->d_name)) {
             if (!is_folder(path)) leave_out(&left_out, entry->d_name);
-        } else if (!is_folder(path) && (result = add_place(loader, 0, 0, (int64_t)dataset->names.count, error)) == VP_OK)
+        } else if (!is_folder(path)
+                   && (result = add_place(loader, 0, 0, (int64_t)dataset->names.count, error)) == VP_OK)
             text_list_copy(&dataset->names, entry->d_name);
         free(path);
     }

@@ -552,13 +552,13 @@ static int is_metadata(const char *key) {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) if (!strcmp(key, keys[i])) return 1;
     return 0;
 }
-/* Reads a member of the file other than its events. Returns IS_TABLE if the file is not a trace but a saved table of
- * operations; otherwise 0. */
+/* Reads a member of the file other than its events. Returns 0 or an exit code. */
 static int add_metadata(struct trace *trace, struct trace_input *in, const char *key) {
     const vp_json *json = &in->json.json;
     if (!strcmp(key, "schema")
         && (vp_json_equals(json, 0, "vlmprof-ops-1") || vp_json_equals(json, 0, "vlmprof-profile-1")))
-        return IS_TABLE;
+        return complain(EXIT_INPUT, "%s: a table of operations, not a trace: run --profile --trace FILE writes one",
+                        in->path);
     if (!strcmp(key, "schemaVersion")) trace->schema = node_whole(json, 0, -1);
     else if (!strcmp(key, "traceName")) trace->trace_name = name_of(trace, in, 0);
     else if (!strcmp(key, "host_name")) trace->host_name = name_of(trace, in, 0);
@@ -586,7 +586,7 @@ static int read_events(struct trace *trace, struct trace_input *in) {
         if (input_space(in) == ']') { input_take(in); return 0; } /* some writers end with a comma */
     }
 }
-/* Reads the object of the file, after its opening brace. Returns 0, ENDS_EARLY, IS_TABLE or an exit code. */
+/* Reads the object of the file, after its opening brace. Returns 0, ENDS_EARLY or an exit code. */
 static int read_members(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code, has_events = 0;
     while (byte != '}') {

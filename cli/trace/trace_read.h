@@ -26,9 +26,8 @@ void text_table_free(struct text_table *table);
 
 enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18 };
 
-/* Result codes besides exit codes, which are not negative. IS_TABLE: the file is a saved table of operations.
- * ENDS_EARLY is only used within trace_read.c. */
-enum { ENDS_EARLY = -1, IS_TABLE = -2 };
+/* A result besides exit codes, which are not negative; only within trace_read.c. */
+enum { ENDS_EARLY = -1 };
 
 /* The category of a slice. Those of the host come first. TRACE_OVERHEAD is the profiler's own work, which is within
  * nothing and encloses nothing. TRACE_SPAN is a worker's part of an operation. TRACE_NOTHING is left out. */
@@ -78,8 +77,8 @@ struct trace {
     int64_t bytes, all_ns;                          /* size of the file; sum of all durations */
 };
 
-/* Reads a file, or stdin for "-". is_partial: a truncated file is not an error. Returns 0, IS_TABLE or an exit code;
- * the trace must be freed after each of them. */
+/* Reads a file, or stdin for "-". is_partial: a truncated file is not an error. Returns 0 or an exit code; the
+ * trace must be freed in both cases. */
 int trace_read(struct trace *trace, const char *path, int is_partial);
 void trace_free(struct trace *trace);
 #endif

@@ -423,7 +423,8 @@ vp_result vk_allocate(vp_engine *engine, vp_error *error) {
         snprintf(text, sizeof text,
                  "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), but %.2f GB are free %s; %s%s",
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
-                 engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "for this process" : "on the GPU",
+                 engine->max_views, (double)free_bytes / 1e9,
+                 engine->backend->host_memory ? "for this process" : "on the GPU",
                  engine->wide           ? "--weights bf16 halves it; "
                  : !engine->bits.blocks ? "--weights int8 needs half and int4 a third; "
                                         : "",

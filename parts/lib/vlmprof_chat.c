@@ -1139,12 +1139,15 @@ VP_API vp_result vp_chat_reply_feed(vp_chat_reply *reply, const char *bytes, siz
 static vp_result vp_impl_chat_ended_badly(vp_chat_reply *reply) {
     const char *reason = reply->finish_reason ? reply->finish_reason : "";
     const int is_ended = strstr(reason, "abort") || strstr(reason, "error") || strstr(reason, "cancel");
-    const int is_empty = !reply->text_bytes && !reply->reasoning_bytes && !((vp_impl_chat_state *)reply->state)->has_calls;
+    const vp_impl_chat_state *state = (const vp_impl_chat_state *)reply->state;
+    const int is_empty = !reply->text_bytes && !reply->reasoning_bytes && !state->has_calls;
     char words[160];
     if (!is_ended && !is_empty) return VP_OK;
-    snprintf(words, sizeof words, is_ended ? "it ended the answer with finish_reason %.100s"
-                                           : *reason ? "the answer is empty (finish_reason %.100s)"
-                                                     : "the answer is empty%s", reason);
+    snprintf(words, sizeof words,
+             is_ended  ? "it ended the answer with finish_reason %.100s"
+             : *reason ? "the answer is empty (finish_reason %.100s)"
+                       : "the answer is empty%s",
+             reason);
     reply->failure = (char *)VP_MALLOC(strlen(words) + 1);
     if (!reply->failure) return VP_ERR_MEMORY;
     strcpy(reply->failure, words);

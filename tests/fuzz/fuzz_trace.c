@@ -1,4 +1,4 @@
-/* fuzz_trace.c: any bytes after the first as a Chrome trace, or as a table that run --profile saved: read, made to tables and printed. The first
+/* fuzz_trace.c: any bytes after the first as a Chrome trace: read, made to tables and printed. The first
  * byte chooses the options. What is printed is UTF-8, as JSON it can be read. libFuzzer entry. */
 #include "fuzz.h"
 #include "cli/commands/command_trace.c"
