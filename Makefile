@@ -159,6 +159,10 @@ OBJECTS_DEPEND := $(if $(wildcard $(B)/*.od),$(shell sed -E 's#(^| )(\./)?(vlmpr
 include mk/gpu.mk
 
 # ---- the library: the headers, parts/lib and the engine, one object each; and the folders of cli/
+# what computes little is compiled like the program around it, and what the engine does between kernels without -O3
+COLD := $(addprefix vlmprof_,families file ranges stages trace unicode) $(addprefix lib/vlmprof_,caption chat config latency noise prompt server)
+$(COLD:%=$(B)/parts/%.o): CFLAGS += $(CLI_FLAGS)
+$(filter-out $(B)/parts/engine/pack.o $(B)/parts/engine/prune.o,$(ENGINE_SOURCES:%.c=$(B)/%.o)): KERNEL_FLAGS :=
 $(B)/vlmprof.o: vlmprof.h | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_IMPLEMENTATION $(DEPENDENCIES) -x c -c $< -o $@

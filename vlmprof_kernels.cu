@@ -55,7 +55,7 @@ enum {
  * SHARED SYNC          __shared__ __syncthreads()           automatic array, nothing */
 /* the shape of the next operation, as in vp_launch, outermost dimension first; 0 for unused dimensions */
 static void vk_shape(vk_queue *queue, int64_t size0, int64_t size1, int64_t size2, int64_t size3) {
-    int64_t shape[4] = { size0, size1, size2, size3 };
+    int64_t shape[4] = {size0, size1, size2, size3};
     for (int i = 0; i < 4; i++) queue->next.shape[i] = (int32_t)(shape[i] < INT32_MAX ? shape[i] : INT32_MAX);
 }
 static void vk_grid(vk_queue *queue, const void *kernel, int64_t blocks, int threads, int64_t shared_bytes) {
@@ -144,7 +144,6 @@ static int vk_threads_for(int count) {
 #include <dlfcn.h>
 #define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) \
     name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
-#define CUDA_LAUNCH_PAIRS CUDA_LAUNCH /* the kernel itself declares the cluster */
 /* the clock of launch records; an emulated device replaces it with its own */
 #define VK_HOST_CLOCK() vp_clock_ns()
 #define CUDA_LAUNCH_DEPENDENT(name, blocks, threads, shared_bytes, stream, ...) \
@@ -159,34 +158,22 @@ static int vk_threads_for(int count) {
 /* a kernel for exactly this many threads; its registers are limited so that `resident` blocks fit a multiprocessor */
 #define KERNEL_OF(threads, resident, name, ...) \
     static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
-/* two neighbouring blocks access each other's shared memory as a cluster (compute capability 9.0 and later). Code for
- * other chips is never launched. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define KERNEL_OF_PAIRS KERNEL_OF
-#else
-#define KERNEL_OF_PAIRS(threads, resident, name, ...) \
-    static __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads, resident) name(__VA_ARGS__)
-#endif
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) \
     LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
 /* a launch with dynamic shared memory; GPU only */
-#define LAUNCH_SHARED(name, ...) LAUNCH_BY(CUDA_LAUNCH, name, __VA_ARGS__)
-/* launches a kernel of block pairs: an even number of blocks */
-#define LAUNCH_PAIRS(name, ...) LAUNCH_BY(CUDA_LAUNCH_PAIRS, name, __VA_ARGS__)
-#define LAUNCH_BY(send, name, blocks, threads, shared, flops, bytes, ...) \
+#define LAUNCH_SHARED(name, blocks, threads, shared, flops, bytes, ...) \
     do { \
         vk_grid(queue, (const void *)name, (int64_t)(blocks), (int)(threads), (int64_t)(shared)); \
         if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
-            send(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, \
-                 __VA_ARGS__); \
+            CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, \
+                        __VA_ARGS__); \
             vk_cuda_check(queue, cudaGetLastError(), #name, VK_HERE); \
             vk_end(queue); \
         } \
     } while (0)
 /* keeps the first failure */
 static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, const char *file, int line) {
-    if (status != cudaSuccess)
-        cudaGetLastError(); /* the queue reports it; the next engine starts without an error */
+    if (status != cudaSuccess) cudaGetLastError(); /* the queue reports it; the next engine starts without an error */
     if (status != cudaSuccess && !queue->error) {
         queue->error = (int)status;
         queue->error_at = what;
@@ -290,10 +277,10 @@ FN void vk_ldmatrix(uint32_t *r, const void *row, int step_bytes, int count, int
 }
 /* c[i] += a b[2 i, 2 i + 1] */
 FN void vk_mma(float (*c)[4], const uint32_t *a, const uint32_t *b, int count) {
-    VK_UNROLL for (int i = 0; i < count; i++)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-            : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
+    VK_UNROLL for (int i = 0; i < count; i++) asm(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};" :
+        "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
+        "r"(b[2 * i]), "r"(b[2 * i + 1]));
 }
 /* starts to copy 16 bytes from device to shared memory; a thread's copies up to a commit form a group */
 FN void vk_copy_async(void *shared_to, const void *from) {
@@ -355,8 +342,7 @@ static void vk_span_end(const vk_queue *queue, int64_t since);
         vk_grid(queue, NULL, vk_blocks, 1, 0); \
         if (!vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) break; \
         VK_PRAGMA(omp parallel num_threads(queue->threads) if (vk_alone() && vk_blocks > 1 \
-                                                                && vk_effort > VK_PARALLEL_BYTES)) \
-        { \
+                                                               && vk_effort > VK_PARALLEL_BYTES)) { \
             int64_t vk_since = vk_span_begin(queue); \
             VK_PRAGMA(omp for schedule(static) nowait) \
             for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
@@ -504,8 +490,8 @@ KERNEL(k_convert, void *out, const float *in, int width, int ld_out, int wide) {
 KERNEL(k_vit_embed, float *out, const float *patches, const float *class_embedding, const float *positions, int count,
        int width) {
     size_t view = BLK / (size_t)count, at = BLK % (size_t)count, before = class_embedding != NULL;
-    const float *patch = at >= before ? patches + (view * ((size_t)count - before) + at - before) * (size_t)width
-                                      : class_embedding;
+    const float *patch =
+        at >= before ? patches + (view * ((size_t)count - before) + at - before) * (size_t)width : class_embedding;
     const float *position = positions + at * (size_t)width;
     float *row = out + BLK * (size_t)width;
     EACH(i, width) row[i] = patch[i] + position[i];
@@ -543,7 +529,7 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
 #else
         enum { STRIP = 256 }; /* columns whose sums stay in the cache while the patches pass row by row */
         for (int from = 0; from < width; from += STRIP) {
-            float sums[STRIP] = { 0.0f };
+            float sums[STRIP] = {0.0f};
             int count = width - from < STRIP ? width - from : STRIP;
             for (int j = 0; j < patches; j++) {
                 int patch = (wy + j / pool) * side + wx + j % pool;
@@ -560,7 +546,7 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
                 }
             }
             EACH(i, count)
-                vk_put(query, BLK * (size_t)ld + (size_t)(l * width + from + i), sums[i] / (float)patches, wide);
+            vk_put(query, BLK * (size_t)ld + (size_t)(l * width + from + i), sums[i] / (float)patches, wide);
         }
 #endif
     }
@@ -579,8 +565,7 @@ KERNEL(k_pool_attention, void *out, const float *q, const float *kv, const int32
         float s = 0.0f;
         EACH_LANE_SUM(i, head_dim, s) s += query[i] * key[i];
         s = warp_sum(s);
-        if (LANE0)
-            weights[hj] = places && places[BLK * (size_t)keys + (size_t)(hj % keys)] < 0 ? -3e38f : s * scale;
+        if (LANE0) weights[hj] = places && places[BLK * (size_t)keys + (size_t)(hj % keys)] < 0 ? -3e38f : s * scale;
     }
     SYNC();
     for (int h = TID; h < heads; h += NTID) {
@@ -616,15 +601,11 @@ FN void vk_embed_row(float *to, const vk_table *from_table, int id, int width, i
     const vk_table table = *from_table;
     int row = id < 0 ? 0 : id, in_panel = row % VK_PAD, word = wide ? 1 : 2; /* elements per word */
     size_t from = (size_t)(table.panels ? row - in_panel : row) * (size_t)table.ld;
-    if (table.panels)
-        EACH(i, width)
-            to[i] = vk_get(table.rows, from + (size_t)(i / word * VK_PAD * word + in_panel * word + i % word), wide);
-    else
-        EACH(i, width) to[i] = vk_get(table.rows, from + (size_t)i, wide);
-    if (table.scale != 0.0f)
-        EACH(i, width) to[i] = wide ? table.scale * to[i] : vk_b2f(vk_f2b(table.scale * to[i]));
-    if (id < 0)
-        EACH(i, width) to[i] = 0.0f;
+    if (table.panels) EACH(i, width)
+    to[i] = vk_get(table.rows, from + (size_t)(i / word * VK_PAD * word + in_panel * word + i % word), wide);
+    else EACH(i, width) to[i] = vk_get(table.rows, from + (size_t)i, wide);
+    if (table.scale != 0.0f) EACH(i, width) to[i] = wide ? table.scale * to[i] : vk_b2f(vk_f2b(table.scale * to[i]));
+    if (id < 0) EACH(i, width) to[i] = 0.0f;
 }
 KERNEL(k_embed, float *out, vk_table table, const int32_t *ids, int width, int wide) {
     vk_embed_row(out + BLK * (size_t)width, &table, ids[BLK], width, wide);
@@ -853,9 +834,8 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
     int quarter = count / 4;
     float s = 0.0f;
     if (streams == 1) EACH_SUM(i, count, s) s += block[i];
-    else
-        EACH_SUM(i, quarter, s)
-            s += (block[i] + block[i + quarter]) + (block[i + 2 * quarter] + block[i + 3 * quarter]);
+    else EACH_SUM(i, quarter, s)
+    s += (block[i] + block[i + quarter]) + (block[i + 2 * quarter] + block[i + 3 * quarter]);
     s = block_sum(s);
     if (TID == 0) sums[BLK] = s;
 }
@@ -877,7 +857,7 @@ static int64_t vk_gelu_flops(vk_epilogue epilogue) {
 /* kernels with their launchers */
 #include "kernels/shared/stream_rows.h"
 #include "kernels/shared/native.h"
-#include "kernels/shared/prune.h"
+#include "kernels/shared/prune_rows.h"
 #ifdef VK_CUDA
 #include "kernels/gpu/rows.h"
 #endif
@@ -926,8 +906,8 @@ static void l_pool_attention(vk_queue *queue, void *out, const float *q, const f
     vk_shape(queue, windows, 1, keys, (int64_t)heads * head_dim);
     LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim),
            queries * 4 * keys + (int64_t)windows * heads * keys * 5,
-           queries * (4 + 8 * keys + vk_element(wide)) + (places ? 4 * (int64_t)windows * keys : 0), out,
-           q, kv, places, keys, heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
+           queries * (4 + 8 * keys + vk_element(wide)) + (places ? 4 * (int64_t)windows * keys : 0), out, q, kv, places,
+           keys, heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
 }
 static void l_silu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
     int64_t count = (int64_t)rows * width;
@@ -981,8 +961,8 @@ static int64_t vk_attention_decode_bytes(int keys, const vk_heads *heads, int wi
 /* scores that a job over many tokens needs in all heads; the full squares that are computed are more */
 static int64_t vk_attention_scores(const vk_attention_job *job) {
     int64_t tokens = job->tokens,
-            scores = job->scores ? job->scores
-                                 : job->batch * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
+            scores =
+                job->scores ? job->scores : job->batch * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
     return scores * job->heads;
 }
 #ifdef VK_CUDA
@@ -993,8 +973,8 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
     vk_shape(queue, 1, 1, keys, (int64_t)heads->heads * head_dim);
     LAUNCH(k_attention_decode, heads->heads, 1024, vk_attention_decode_flops(keys, heads),
            vk_attention_decode_bytes(keys, heads, wide), out, q, key, value, scores, position, lds,
-           heads->kv_heads * head_dim, head_dim, heads->heads / heads->kv_heads, heads->gone,
-           heads->window, 1.0f / sqrtf((float)head_dim), wide);
+           heads->kv_heads * head_dim, head_dim, heads->heads / heads->kv_heads, heads->gone, heads->window,
+           1.0f / sqrtf((float)head_dim), wide);
 }
 #else
 /* >>attention */
@@ -1056,9 +1036,9 @@ static void l_read(vk_queue *queue, float *sums, const float *from, int blocks, 
 /* the functions that every backend has, in the order of the table */
 #define VK_BACKEND_FUNCTIONS(own) \
     own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, \
-    own##_use, own##_enter, own##_stage, own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, \
-    own##_attention, own##_mark, own##_wait, own##_between, own##_token, own##_reserve_log, own##_read_log, \
-    own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back, own##_launch_timer, vk_range_hooks
+        own##_use, own##_enter, own##_stage, own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, \
+        own##_attention, own##_mark, own##_wait, own##_between, own##_token, own##_reserve_log, own##_read_log, \
+        own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back, own##_launch_timer, vk_range_hooks
 
 #include "kernels/shared/nvtx.h"
 
@@ -1100,10 +1080,9 @@ FN uint16_t *vk_group_at(uint16_t *slice, int row, int vector) {
 FN void vk_group_fetch_x(const vk_group *group, uint16_t *slice, const int source[4], int from) {
     int vector = TID & 7, row = TID >> 3;
     if (from + vector * 8 >= group->k_padded) return;
-    VK_UNROLL for (int j = 0; j < 4; j++)
-        if (row + 32 * j < group->rows)
-            vk_copy_async(vk_group_at(slice, row + 32 * j, vector),
-                          group->x + (size_t)source[j] * (size_t)group->ldx + (size_t)(from + vector * 8));
+    VK_UNROLL for (int j = 0; j < 4; j++) if (row + 32 * j < group->rows)
+        vk_copy_async(vk_group_at(slice, row + 32 * j, vector),
+                      group->x + (size_t)source[j] * (size_t)group->ldx + (size_t)(from + vector * 8));
 }
 /* gated: the first half of a tile's columns are gates; the second half are the ups of the same columns, n rows of
  * weights later */
@@ -1144,8 +1123,8 @@ FN void vk_group_begin(const vk_group *group, int source[4], float (*acc)[4][4])
         int r = (TID >> 3) + 32 * j;
         source[j] = r >= group->rows ? 0 : group->list ? group->list[r] / group->top_k : r;
     }
-    VK_UNROLL for (int i = 0; i < 4; i++)
-        VK_UNROLL for (int n = 0; n < 4; n++) acc[i][n][0] = acc[i][n][1] = acc[i][n][2] = acc[i][n][3] = 0.0f;
+    VK_UNROLL for (int i = 0; i < 4; i++) VK_UNROLL for (int n = 0; n < 4; n++) acc[i][n][0] = acc[i][n][1] =
+        acc[i][n][2] = acc[i][n][3] = 0.0f;
 }
 FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
@@ -1260,7 +1239,7 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
         VK_UNROLL for (int c = 0; c < 8; c++) sum[c] = 0.0f;
         for (int j = 0; j < top_k; j++) {
             const uint4 four = *(const uint4 *)(const void *)(y + (size_t)slot_row[j] * (size_t)ldy + (size_t)i);
-            const uint32_t two[4] = { four.x, four.y, four.z, four.w };
+            const uint32_t two[4] = {four.x, four.y, four.z, four.w};
             VK_UNROLL for (int c = 0; c < 4; c++) {
                 sum[2 * c] += vk_b2f((uint16_t)two[c]);
                 sum[2 * c + 1] += vk_b2f((uint16_t)(two[c] >> 16));
@@ -1285,20 +1264,20 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
  * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only these wait: `wait`, `fetch`, and `stage`
  * if its buffer is still in flight. */
 enum {
-    VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves for copying weights and inputs */
-    VK_WORKSPACE_BYTES = 32 << 20,  /* needed by cuBLAS on Hopper; provided so that it never allocates */
-    VK_WIDENED_BYTES = 32 << 20,    /* limit of integers as bf16: fits the second-level cache of Ampere and later */
-    VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
-    VK_ATTENTION_ROWS = 640,        /* queries whose scores are kept at once: all of a ViT view */
-    VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest is replaced. A sweep cycles
+    VK_STAGE_BYTES = 16 << 20,     /* one of two pinned halves for copying weights and inputs */
+    VK_WORKSPACE_BYTES = 32 << 20, /* needed by cuBLAS on Hopper; provided so that it never allocates */
+    VK_WIDENED_BYTES = 32 << 20,   /* limit of integers as bf16: fits the second-level cache of Ampere and later */
+    VK_INBOX_BYTES = 64 << 10,     /* pinned; small results land here */
+    VK_ATTENTION_ROWS = 640,       /* queries whose scores are kept at once: all of a ViT view */
+    VK_RECORDINGS = 512,           /* decode steps kept as graphs; the oldest is replaced. A sweep cycles
                                      * through its configurations. */
-    VK_PLANS = 1024,                /* product shapes whose algorithms are kept; the oldest is replaced: 7 shapes per
+    VK_PLANS = 1024,               /* product shapes whose algorithms are kept; the oldest is replaced: 7 shapes per
                                      * number of views and, if tuned, 5 per prompt length */
     VK_LT_ALGORITHMS = 8,
     VK_LT_ROUNDS = 3,
-    VK_FACTS = 64,                  /* kernels whose register counts are cached */
+    VK_FACTS = 64, /* kernels whose register counts are cached */
     VK_CAPABILITY_MIN = 80,
-    VK_CUBLAS_ERROR = 100000        /* added to a cuBLAS status in a queue's error */
+    VK_CUBLAS_ERROR = 100000 /* added to a cuBLAS status in a queue's error */
 };
 #define VK_TRY(call) vk_cuda_check(queue, call, #call, VK_HERE)
 
@@ -1350,16 +1329,14 @@ typedef struct vk_timer {
 } vk_timer;
 typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
 typedef struct vk_residence { const void *kernel; size_t shared_bytes; int blocks; } vk_residence;
-struct vk_step_plan; /* kernels/gpu/persistent.h */
-typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; struct vk_step_plan *plan; } vk_recording;
+typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
     int device, wide, multiprocessors, shared_most;
-    int dependent, wgmma_linears, tuned; /* vp_gpu_switch */
-    int pairs; /* blocks that run at once as clusters; 0: not requested, or not available */
+    int dependent, tuned; /* vp_gpu_switch */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
-                       CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
+                       CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: experts by mma.sync */
     cudaStream_t stream;
     vk_cublas blas;
     vk_lt lt;
@@ -1373,41 +1350,27 @@ typedef struct vk_cuda {
     int in_flight[2];
     int64_t marks, timers, timers_with_events;
     cudaEvent_t *mark;
-    cudaEvent_t *arrived; /* [marks] events without times, to wait for tokens when timing is off */
-    const char **after;   /* [marks] the first operation after each mark; .. */
-    int reached;          /* .. the last mark that was waited for */
-    vk_timer *timer;      /* [timers], the first timers_with_events of which have events */
+    cudaEvent_t *arrived;    /* [marks] events without times, to wait for tokens when timing is off */
+    const char **after;      /* [marks] the first operation after each mark; .. */
+    int reached;             /* .. the last mark that was waited for */
+    vk_timer *timer;         /* [timers], the first timers_with_events of which have events */
     const char *events_only; /* reason not to time launches by CUPTI (kernels/gpu/cupti.h); NULL if it may be used */
     int64_t cupti_zero_ns;   /* CUPTI's clock when mark 0 was reached */
     int64_t graph_launch, graph_begin_ns, graph_ns; /* the last graph's first launch, and the host's times */
-    int last_mark;        /* slot of the newest mark */
+    int last_mark;                                  /* slot of the newest mark */
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached; the host's launch times are relative to it */
     vk_kernel_facts facts[VK_FACTS]; /* facts of the kernels queried so far */
     vk_residence residences[VK_FACTS];
-    int32_t *tokens;      /* [marks] in mapped host memory, by position: k_decode_pick writes them there, .. */
+    int32_t *tokens;       /* [marks] in mapped host memory, by position: k_decode_pick writes them there, .. */
     int32_t *tokens_there; /* .. at this address */
     void *workspace, *weights, *widened;
     size_t widened_bytes;
     float *scores;
     vk_recording recordings[VK_RECORDINGS];
     int next_recording, no_recordings;
-    int persistent, step_blocks; /* VP_GPU_PERSISTENT; blocks of k_decode_step */
-    char *step_memory;           /* a plan, then the counter of its blocks */
-    struct vk_step_plan *plan;   /* the plan being made; otherwise NULL */
-    const struct vk_step_plan *plan_sent;
-    const char *plan_fault;
-    int64_t plan_launches;
 } vk_cuda;
 static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
 /* Not used in prefill: its last block also uses kernels of a step, but position and cache have just been written. */
-/* Not used in profiles, which time single kernels. */
-static int vk_is_persistent(const vk_queue *queue) { return ((const vk_cuda *)queue)->persistent && !queue->log; }
-static void vk_plan_open(vk_queue *queue);
-static void vk_plan_block(vk_queue *queue, const vk_decode_job *job);
-static void vk_plan_end(vk_queue *queue, const vk_decode_end_job *job);
-static int vk_plan_begin(vk_queue *queue);
-static void vk_plan_keep(vk_queue *queue, uint64_t key);
-static void vk_plan_send(vk_queue *queue, const struct vk_step_plan *plan);
 static int vk_is_dependent(const vk_queue *queue) { return ((const vk_cuda *)queue)->dependent && queue->step > 0; }
 
 #include "kernels/gpu/epilogues.h"
@@ -1539,8 +1502,8 @@ static void vk_lt_open(vk_cuda *cuda) {
 /* Tries the library of the toolkit that compiled this, then neighbouring versions. A library that does not start stays
  * open; vk_cuda_close gives the reason. */
 static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
-    static const char *const others[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so",
-                                          "/usr/local/cuda/lib64/libcublas.so" };
+    static const char *const others[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so",
+                                         "/usr/local/cuda/lib64/libcublas.so"};
     char name[40], why[200], text[280];
     int started;
     snprintf(name, sizeof name, "libcublas.so.%d", CUDART_VERSION / 1000);
@@ -1571,7 +1534,7 @@ static void vk_lt_forget(const vk_lt *lt, vk_lt_plan *plan) {
     memset(plan, 0, sizeof *plan);
 }
 static void vk_cupti_close(vk_queue *queue); /* kernels/gpu/cupti.h */
-static int vk_cuda_engines; /* engines open in this process, on any device */
+static int vk_cuda_engines;                  /* engines open in this process, on any device */
 static void vk_cuda_close(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_cupti_close(queue);
@@ -1579,7 +1542,6 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (int i = 0; i < VK_RECORDINGS; i++)
         if (cuda->recordings[i].steps) cudaGraphExecDestroy(cuda->recordings[i].steps);
-    for (int i = 0; i < VK_RECORDINGS; i++) free(cuda->recordings[i].plan);
     for (int i = 0; i < VK_PLANS; i++) vk_lt_forget(&cuda->lt, &cuda->plans[i]);
     if (cuda->blas.handle) cuda->blas.destroy(cuda->blas.handle);
     for (int64_t i = 0; cuda->mark && i < cuda->marks; i++)
@@ -1593,7 +1555,6 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->inbox) cudaFreeHost(cuda->inbox);
     if (cuda->tokens) cudaFreeHost(cuda->tokens);
     if (cuda->memory) cudaFree(cuda->memory);
-    if (cuda->step_memory) cudaFree(cuda->step_memory);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
     /* A broken context stays, because the program around this engine may use it. That program may call
      * vp_device_reset. */
@@ -1624,21 +1585,14 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
 #include "kernels/gpu/quant_launch.h"
 
 /* Returns VP_OK if the switch would change something on this device. Only an engine asks the driver for
- * cuTensorMapEncodeTiled; without it, wgmma, clusters and mma change nothing. */
+ * cuTensorMapEncodeTiled; without it, wgmma changes nothing. */
 static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
     vp_device_info info;
     const char *lacks = NULL;
-    int cooperative = 1;
     vp_result result = vk_cuda_describe_device(index, &info, error);
     if (result != VP_OK) return result;
-    if (bit & VP_GPU_PERSISTENT
-        && cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, index) != cudaSuccess) {
-        cudaGetLastError(); /* clears the error, as in vk_cuda_check */
-        cooperative = 0;
-    }
-    if (!cooperative) lacks = "the device has no cooperative launch";
     if (bit & VP_GPU_DEPENDENT && info.compute_major < 9) lacks = "needs compute capability 9.0";
-    if (bit & (VP_GPU_WGMMA | VP_GPU_CLUSTERS | VP_GPU_MMA)) {
+    if (bit & VP_GPU_WGMMA) {
 #ifndef VLMPROF_SM_90A
         lacks = "this build has no code for sm_90a";
 #endif
@@ -1668,7 +1622,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->device = setup->device;
     cuda->wide = setup->wide;
     if (setup->gpu & VP_GPU_EVENTS) cuda->events_only = "as asked";
-    cuda->wgmma_linears = (setup->gpu & VP_GPU_WGMMA) != 0;
+    cuda->multiprocessors = info.multiprocessor_count;
     cuda->tuned = (setup->gpu & VP_GPU_TUNED) != 0;
     cuda->dependent = setup->gpu & VP_GPU_DEPENDENT && info.compute_major >= 9;
     if (setup->gpu & VP_GPU_DEPENDENT && !cuda->dependent)
@@ -1695,10 +1649,8 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     result = status == cudaSuccess ? vk_cublas_open(cuda, error) : vk_cuda_fail(error, status, what);
     if (result != VP_OK) { vk_cuda_close(&cuda->queue); return result; }
     cuda->queue.stream = cuda->stream;
-    vk_wide_open(&cuda->queue, &info, setup->gpu);
+    if (setup->gpu & VP_GPU_WGMMA) vk_wide_open(&cuda->queue, &info);
     if (cuda->encode && !setup->wide && !setup->counts_only) vk_check_experts(&cuda->queue);
-    cuda->persistent = (setup->gpu & VP_GPU_PERSISTENT) != 0;
-    if (cuda->persistent) vk_plan_open(&cuda->queue);
     *queue = &cuda->queue;
     return VP_OK;
 }
@@ -1713,7 +1665,6 @@ static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const char *vision = cuda->vision_tiles ? " vision" : "", *prefill = cuda->prefill_tiles ? " prefill" : "",
                *experts = wide ? "" : " experts";
-    if (rows == 1 && cuda->persistent) return "gemv, one kernel a step";
     if (rows == 1) return cuda->no_recordings ? "gemv, kernel by kernel" : "gemv, one graph a step";
     snprintf(cuda->ways, sizeof cuda->ways, "cublas (biases: %s; tiles:%s%s%s%s)",
              cuda->lt.present ? "cublasLt" : "apart", vision, prefill, experts,
@@ -1751,8 +1702,8 @@ static size_t vk_widened_bytes(const vk_extent *extent) {
 }
 /* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | integers as bf16 */
 static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
-    size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit),
-                           vk_cuda_score_count(extent->wide, &extent->llm));
+    size_t scores =
+        vk_max(vk_cuda_score_count(extent->wide, &extent->vit), vk_cuda_score_count(extent->wide, &extent->llm));
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
@@ -1765,9 +1716,6 @@ static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     return vk_cuda_scratch(extent, at) + 256;
 }
 static void vk_route_use(vk_queue *queue); /* kernels/gpu/route.h */
-static int vk_cuda_tile_rows(vk_queue *queue, const vk_experts_job *job) {
-    return vk_wide_takes_pairs(vk_cuda_of(queue), job) ? 2 * VK_GROUP_ROWS : VK_GROUP_ROWS;
-}
 static void vk_tiles_use(vk_queue *queue) {
     VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
@@ -1880,7 +1828,6 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
     vk_lt_job job = { y, x, linear->weights, bias, add ? 1.0f : 0.0f };
     vk_lt_plan *plan;
     if (linear->bits) { vk_quant_linear(queue, y, ldy, x, ldx, m, linear, epilogue); return; }
-    if (vk_wide_linear_send(queue, y, ldy, x, ldx, m, linear, epilogue)) return;
     plan = (linear->bias || cuda->tuned) && !queue->error ? vk_lt_find(queue, &shape, &job) : NULL;
     if (plan) {
         vk_shape(queue, m, linear->n, linear->k, 0);
@@ -1935,20 +1882,19 @@ static void vk_tiles_experts_send(vk_queue *queue, const vk_experts_job *job, co
     vk_shape(queue, pairs, down->n, down->k, hit);
     LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES, flops[1], bytes[1],
                   (uint16_t *)job->y, (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride,
-                  job->tiles, job->start, job->list, job->weight, columns_down, down->n, down->k_padded,
-                  down->k_padded, job->ldy);
+                  job->tiles, job->start, job->list, job->weight, columns_down, down->n, down->k_padded, down->k_padded,
+                  job->ldy);
 }
 /* FLOPs are those of all pairs. Only the device knows which experts they use: weights are counted as if all experts
  * were used, or one per pair if that is fewer. */
 static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
     const vk_linear *up = job->gate_up, *down = job->down;
-    int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts,
-            expert_dim = up->n / 2;
-    const int64_t flops[2] = { pairs * (2 * (int64_t)up->n * up->k + 4 * expert_dim),
-                               pairs * (2 * (int64_t)down->n * down->k + down->n) },
-                  bytes[2] = { hit * vk_weight_bytes(up) + 2 * (pairs / job->top_k * up->k + pairs * expert_dim)
-                                   + 4 * pairs,
-                               hit * vk_weight_bytes(down) + 2 * (pairs * down->k + pairs * down->n) + 8 * pairs };
+    int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts, expert_dim = up->n / 2;
+    const int64_t flops[2] = {pairs * (2 * (int64_t)up->n * up->k + 4 * expert_dim),
+                              pairs * (2 * (int64_t)down->n * down->k + down->n)},
+                  bytes[2] = {hit * vk_weight_bytes(up) + 2 * (pairs / job->top_k * up->k + pairs * expert_dim)
+                                  + 4 * pairs,
+                              hit * vk_weight_bytes(down) + 2 * (pairs * down->k + pairs * down->n) + 8 * pairs};
     if (up->bits) {
         vk_quant_experts_send(queue, job, pairs / VK_GROUP_ROWS + job->experts, flops, bytes);
         vk_experts_add(queue, job);
@@ -2000,8 +1946,8 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
                                  : (int64_t)rows * keys,
             scores = job->heads * seen, products = 2 * scores * hd,
             in_and_out = ((int64_t)rows * job->heads + (int64_t)keys * job->kv_heads) * hd * (int64_t)element;
-    vk_attend_product product = { CUBLAS_OP_T, keys, rows, hd, job->ldq, job->ldk, ld, hd, hd, (long long)rows * ld,
-                                  type,        CUDA_R_32F };
+    vk_attend_product product = {CUBLAS_OP_T,          keys, rows,      hd, job->ldq, job->ldk, ld, hd, hd,
+                                 (long long)rows * ld, type, CUDA_R_32F};
     vk_shape(queue, 1, rows, keys, (int64_t)job->heads * hd);
     if (vk_begin(queue, "attention_scores", products, in_and_out + scores * 4)) {
         vk_cuda_attend_product(queue, job, &product, cuda->scores, q, k, "cublasGemmStridedBatchedEx (q k)");
@@ -2022,15 +1968,13 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     product.out = type;
     vk_shape(queue, 1, rows, keys, (int64_t)job->heads * hd);
     if (vk_begin(queue, "attention_values", products, in_and_out + scores * (int64_t)element)) {
-        vk_cuda_attend_product(queue, job, &product, y, cuda->weights, v,
-                               "cublasGemmStridedBatchedEx (weights v)");
+        vk_cuda_attend_product(queue, job, &product, y, cuda->weights, v, "cublasGemmStridedBatchedEx (weights v)");
         vk_end(queue);
     }
 }
 /* all sequences in one launch */
 static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
-    int64_t tokens = job->tokens, scores = vk_attention_scores(job),
-            flops = scores * (4 * (int64_t)job->head_dim + 5),
+    int64_t tokens = job->tokens, scores = vk_attention_scores(job), flops = scores * (4 * (int64_t)job->head_dim + 5),
             bytes = (int64_t)job->batch * tokens * (job->heads + job->kv_heads) * job->head_dim * 2 * 2;
     int row_blocks = (job->tokens + VK_ATTEND_ROWS - 1) / VK_ATTEND_ROWS, group = job->heads / job->kv_heads;
     int64_t blocks = (int64_t)job->batch * job->heads * row_blocks;
@@ -2159,7 +2103,6 @@ static int vk_cuda_reserve_log(vk_queue *queue, int64_t count) {
         cuda->timer = grown;
         cuda->timers = count;
     }
-    if (cuda->persistent) vk_note(queue, "profiles run decode steps as a graph of kernels, not as one kernel");
     vk_cupti_start(queue);
     if (queue->traced) return 1;
     for (; cuda->timers_with_events < count; cuda->timers_with_events++) {
@@ -2174,7 +2117,7 @@ static int vk_cuda_reserve_log(vk_queue *queue, int64_t count) {
 /* registers and shared memory of a kernel; 0 if the driver does not report them */
 static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     struct cudaFuncAttributes attributes;
-    vk_kernel_facts facts = { kernel, 0, 0 };
+    vk_kernel_facts facts = {kernel, 0, 0};
     int at = 0;
     while (at < VK_FACTS && cuda->facts[at].kernel && cuda->facts[at].kernel != kernel) at++;
     if (at < VK_FACTS && cuda->facts[at].kernel) return cuda->facts[at];
@@ -2274,12 +2217,6 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cudaError_t status;
     if (queue->error) return 1;
-    for (int i = 0; i < VK_RECORDINGS && vk_is_persistent(queue); i++)
-        if (cuda->recordings[i].plan && cuda->recordings[i].key == key) {
-            vk_plan_send(queue, cuda->recordings[i].plan);
-            return 1;
-        }
-    if (vk_is_persistent(queue)) return 0;
     for (int i = 0; i < VK_RECORDINGS && !cuda->no_recordings; i++)
         if (cuda->recordings[i].steps && cuda->recordings[i].key == key) {
             if (queue->traced) vk_cupti_enter(queue->log_count);
@@ -2299,36 +2236,19 @@ static int vk_cuda_record(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cudaError_t status;
     if (queue->error) return 0;
-    if (vk_is_persistent(queue)) return vk_plan_begin(queue);
     if (cuda->no_recordings) return 0;
     status = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
     if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaStreamBeginCapture");
     return status == cudaSuccess;
 }
-/* the step's slot, or else the oldest slot, cleared; a step may be stored as a graph and, for profiles, as a plan */
-static vk_recording *vk_recording_of(vk_cuda *cuda, uint64_t key) {
-    vk_recording *slot;
-    for (int i = 0; i < VK_RECORDINGS; i++) {
-        slot = &cuda->recordings[i];
-        if (slot->key == key && (slot->steps || slot->plan)) return slot;
-    }
-    slot = &cuda->recordings[cuda->next_recording];
-    cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
-    if (slot->steps) cudaGraphExecDestroy(slot->steps);
-    free(slot->plan);
-    memset(slot, 0, sizeof *slot);
-    slot->key = key;
-    return slot;
-}
 static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cudaGraph_t graph = NULL;
     cudaGraphExec_t steps = NULL;
+    vk_recording *oldest = &cuda->recordings[cuda->next_recording];
     const char *what = queue->error_at;
     /* called even after a failure: the stream must not keep capturing */
-    cudaError_t ended, status;
-    if (cuda->plan) { vk_plan_keep(queue, key); return; }
-    ended = status = cudaStreamEndCapture(cuda->stream, &graph);
+    cudaError_t status = cudaStreamEndCapture(cuda->stream, &graph), ended = status;
     if (queue->error) {
         /* nothing that was recorded has run, so only the recording failed; if the device is lost, the next call
          * reports it */
@@ -2341,7 +2261,10 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     if (steps && status != cudaSuccess) cudaGraphExecDestroy(steps);
     if (graph) cudaGraphDestroy(graph);
     if (status != cudaSuccess) { vk_cuda_give_up_recording(queue, status, what); return; }
-    vk_recording_of(cuda, key)->steps = steps;
+    if (oldest->steps) cudaGraphExecDestroy(oldest->steps);
+    oldest->key = key;
+    oldest->steps = steps;
+    cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
 }
 
 /* ================================================================================================== decode >>decode
@@ -2368,8 +2291,8 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  * used instead. */
 enum {
     VK_FLIGHT = 8,
-    VK_FLIGHT_MOST = 16,        /* for the router, whose rows are f32 and whose few blocks have no other work */
-    VK_STRIP = 1024,            /* vectors of x in shared memory at a time: 16 kB, all of x in current models */
+    VK_FLIGHT_MOST = 16, /* for the router, whose rows are f32 and whose few blocks have no other work */
+    VK_STRIP = 1024,     /* vectors of x in shared memory at a time: 16 kB, all of x in current models */
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512, /* one or two blocks per multiprocessor: .. */
     VK_ATTENTION_FLIGHT = 3,    /* .. 48 kB each of keys and values in flight, in 64 registers per thread */
@@ -2420,7 +2343,7 @@ FN void vk_unpack(float out[8], uint4 packed, int wide) {
 }
 FN float vk_dot_narrow(float sum, uint4 left, uint4 right) {
     float low = vk_low(left.x) * vk_low(right.x) + vk_low(left.y) * vk_low(right.y) + vk_low(left.z) * vk_low(right.z)
-              + vk_low(left.w) * vk_low(right.w);
+                + vk_low(left.w) * vk_low(right.w);
     float high = vk_high(left.x) * vk_high(right.x) + vk_high(left.y) * vk_high(right.y)
                  + vk_high(left.z) * vk_high(right.z) + vk_high(left.w) * vk_high(right.w);
     return sum + (low + high);
@@ -2452,17 +2375,15 @@ FN float vk_products(const int flight, float sum, const uint4 *fetched, const ui
 typedef enum vk_origin { VK_NORM_OF_X, VK_MERGED, VK_PLAIN } vk_origin;
 typedef struct vk_input {
     vk_origin origin;
-    const float *x, *norm;           /* f32 [d]: norm * x / rms(x), or only x if norm is NULL; .. */
-    const float *partial;            /* .. the merged results of vk_decode_attend; .. */
-    const uint4 *plain;              /* .. unchanged */
-    float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
-    int d, head_dim, wide, held;     /* held: first vector of the loaded strip, -1 if none */
-    int waited;                      /* 1 after waiting for the kernel that makes x; .. */
-    vk_turns *turns;                 /* .. not NULL in a phase of k_decode_step */
-    int summing;                     /* threads that sum x's squares, as in a block of that size; 0: all */
+    const float *x, *norm;       /* f32 [d]: norm * x / rms(x), or only x if norm is NULL; .. */
+    const float *partial;        /* .. the merged results of vk_decode_attend; .. */
+    const uint4 *plain;          /* .. unchanged */
+    float eps, scale;            /* scale: 1 / rms(x), 0 before it is known */
+    int d, head_dim, wide, held; /* held: first vector of the loaded strip, -1 if none */
+    int waited;                  /* 1 after waiting for the kernel that makes x */
 } vk_input;
 FN vk_input vk_input_norm(const float *x, const float *norm, int width, float eps, int wide) {
-    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0, NULL, 0 };
+    vk_input in = {VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0};
     return in;
 }
 /* 4 columns of the merged splits: sum of weight * value over sum of weights, with each split relative to its own
@@ -2500,10 +2421,10 @@ FN float4 vk_columns(const float *row, int column, int width) {
     if (column + 3 >= width) four.w = 0.0f;
     return four;
 }
-/* a thread's part of a row's sum of squares, divided among `threads` of the block */
-FN float vk_squares(const float *row, int width, int threads) {
+/* a thread's part of a row's sum of squares */
+FN float vk_squares(const float *row, int width) {
     float sum = 0.0f;
-    VK_UNROLLED_BY_2 for (int i = 4 * TID; i < width && TID < threads; i += 4 * threads) {
+    VK_UNROLLED_BY_2 for (int i = 4 * TID; i < width; i += 4 * NTID) {
         float4 four = vk_columns(row, i, width);
         sum += four.x * four.x + four.y * four.y + (four.z * four.z + four.w * four.w);
     }
@@ -2513,8 +2434,7 @@ FN float vk_squares(const float *row, int width, int threads) {
 FN void vk_input_ready(vk_input *in) {
     if (in->origin != VK_NORM_OF_X || in->scale != 0.0f) return;
     for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* arrives while x is summed */
-    in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d, in->summing ? in->summing : NTID)) / (float)in->d
-                             + in->eps);
+    in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d)) / (float)in->d + in->eps);
 }
 /* columns column .. column + 3 of x, zeros after the last one */
 FN void vk_input_four(float v[4], const vk_input *in, int column) {
@@ -2538,7 +2458,7 @@ FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
     int a_vector = in->wide ? 4 : 8, from = first * a_vector, columns = count * a_vector;
     vk_input_ready(in);
     for (int i = 4 * TID; i < columns; i += 4 * NTID) {
-        float v[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
+        float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         vk_input_four(v, in, from + i);
         for (int c = 0; c < 4; c++) vk_put(strip, (size_t)(i + c), v[c], in->wide);
     }
@@ -2552,7 +2472,7 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
         const uint4 *x = in->origin == VK_PLAIN ? in->plain + first : strip;
         uint4 fetched[VK_FLIGHT_MOST];
         vk_fetch(flight, fetched, row + first, 0, mine);
-        if (!in->waited) vk_wait_for_inputs(in->turns);
+        if (!in->waited) vk_wait_for_last();
         in->waited = 1;
         if (in->origin != VK_PLAIN && in->held != first) {
             SYNC(); /* the previous strip has been read */
@@ -2601,7 +2521,7 @@ FN float vk_group_sum(float value, int group) {
 FN float vk_decode_scale(const vk_heads *heads, const float *row, int width, int head) {
     int whole = heads->norm == VK_NORM_WHOLE, count = whole ? width : heads->head_dim;
     if (heads->norm == VK_NORM_NONE) return 1.0f;
-    return 1.0f / sqrtf(block_sum(vk_squares(whole ? row : row + head * heads->head_dim, count, NTID)) / (float)count
+    return 1.0f / sqrtf(block_sum(vk_squares(whole ? row : row + head * heads->head_dim, count)) / (float)count
                         + heads->eps);
 }
 /* Norm, clip and RoPE of a head's q. The last split also does those of its k and, if it `writes`, stores k and v in the
@@ -2629,9 +2549,9 @@ FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, c
         }
     }
     if (last) EACH(i, head_dim) {
-        v[i] = vk_rounded(vk_cut(qkv[q_width + kv_width + kv_head * head_dim + i], heads->clip), wide);
-        if (writes) vk_put(value, row + (size_t)i, v[i], wide);
-    }
+            v[i] = vk_rounded(vk_cut(qkv[q_width + kv_width + kv_head * head_dim + i], heads->clip), wide);
+            if (writes) vk_put(value, row + (size_t)i, v[i], wide);
+        }
 }
 /* the partial result of some keys: the sum of exp(score - top), and the same sum weighted by the values */
 typedef struct vk_found { float top, weights, sum[8]; } vk_found;
@@ -2676,14 +2596,22 @@ FN void vk_found_leave(vk_found *found, float *sums, float *tops, float *partial
         out[1] = weights;
     }
 }
+/* 128 blocks for 16 heads. On chips with 108 or 114 multiprocessors, some of these run two blocks, so all blocks run at
+ * once; chips of compute capability 10.0 have 148. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define VK_ATTENTION_RESIDENT 1
+#else
+#define VK_ATTENTION_RESIDENT 2
+#endif
 /* One query against the cache. Each head of q has VK_SPLITS blocks, which divide the keys; block b has head b % heads.
  * Lanes form groups, each as large as a head's row needs. A group fetches VK_ATTENTION_FLIGHT keys at a time.
  * partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and sum of exp. The
  * first keys are requested before q is ready. group: a power of two, at least the number of vectors of a head. */
-FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, const float *qkv, const vk_heads *of,
-                         const int32_t *position, int group, float scale, int item, vk_turns *turns, int wide) {
-    const vk_heads shape = *of;
-    int heads = shape.heads, head_dim = shape.head_dim, head = item % heads, split = item / heads,
+KERNEL_OF(VK_ATTENTION_THREADS, VK_ATTENTION_RESIDENT, k_decode_attention, float *partial, void *key, void *value,
+          const float *qkv, vk_heads shape, const int32_t *position, int group, float scale, const uint4 *ahead,
+          int64_t ahead_bytes, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, shared);
+    int item = (int)BLK, heads = shape.heads, head_dim = shape.head_dim, head = item % heads, split = item / heads,
         last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
     int cached = *position, gone = VK_GONE(shape.gone, shape.window, cached),
         share = (cached - gone + VK_SPLITS - 1) / VK_SPLITS, from = gone + split * share,
@@ -2698,6 +2626,8 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
     float mine[8];
     vk_found found;
     int live = column < head_dim;
+    vk_let_next_begin();
+    vk_bring_ahead(ahead, ahead_bytes);
 #define VK_FETCH_KEYS(tile) \
     VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) { \
         int j = (tile) + u * teams + team, there = j < to && live; \
@@ -2705,7 +2635,7 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
         values[u] = there ? *((const uint4 *)value + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
     }
     VK_FETCH_KEYS(from) /* written by earlier steps, like the position */
-    vk_wait_for_inputs(turns);
+    vk_wait_for_last();
     vk_decode_rotate(q, k, v, key, value, qkv, &shape, cached, head, last, wide);
     SYNC();
     found.top = -INFINITY;
@@ -2749,23 +2679,8 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
 #undef VK_FETCH_KEYS
     vk_found_leave(&found, sums, tops, partial, &shape, group, item, column, columns);
 }
-/* 128 blocks for 16 heads. On chips with 108 or 114 multiprocessors, some of these run two blocks, so all blocks run at
- * once; chips of compute capability 10.0 have 148. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-#define VK_ATTENTION_RESIDENT 1
-#else
-#define VK_ATTENTION_RESIDENT 2
-#endif
-KERNEL_OF(VK_ATTENTION_THREADS, VK_ATTENTION_RESIDENT, k_decode_attention, float *partial, void *key,
-          void *value, const float *qkv, vk_heads shape, const int32_t *position, int group, float scale,
-          const uint4 *ahead, int64_t ahead_bytes, int wide) {
-    CUDA_DYNAMIC_SHARED(uint4, shared);
-    vk_let_next_begin();
-    vk_bring_ahead(ahead, ahead_bytes);
-    vk_decode_attend(shared, partial, key, value, qkv, &shape, position, group, scale, (int)BLK, NULL, wide);
-}
 FN vk_input vk_input_merged(const float *partial, int width, int head_dim, int wide) {
-    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1, 0, NULL, 0 };
+    vk_input in = {VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1, 0};
     return in;
 }
 /* x f32 [n] += W (attention merged), or = without `add` */
@@ -2779,7 +2694,7 @@ KERNEL_OF(VK_DECODE_THREADS, 2, k_decode_out, float *x, const float *partial, co
 /* x f32 [n] += W attended, in-type, or = without `add`. Used after the shared attention, and in dense MLPs. */
 KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int add,
        int wide) {
-    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0, NULL, 0 };
+    vk_input in = {VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0};
     vk_let_next_begin();
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
@@ -2797,8 +2712,7 @@ KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const ui
         const uint4 *gate = weights + (live ? row : 0) * (size_t)vectors;
         float gate_sum = vk_row(VK_FLIGHT, strip, &in, gate, vectors, live),
               up_sum = vk_row(VK_FLIGHT, strip, &in, gate + (size_t)rows * (size_t)vectors, vectors, live);
-        if (LANE0 && live)
-            vk_put(hidden, row, (gelu ? vk_gelu_tanh(gate_sum) : vk_silu(gate_sum)) * up_sum, wide);
+        if (LANE0 && live) vk_put(hidden, row, (gelu ? vk_gelu_tanh(gate_sum) : vk_silu(gate_sum)) * up_sum, wide);
     }
 }
 /* The router's logits, all in fp32; the first block also stores norm(x) in-type for the experts. */
@@ -2826,8 +2740,8 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
     for (int i = TID; i < experts; i += NTID) {
         float mine = logits[i];
         int place = 0;
-        VK_UNROLLED_BY_8 for (int j = 0; j < experts; j++)
-            place += (logits[j] > mine) | ((logits[j] == mine) & (j < i));
+        VK_UNROLLED_BY_8 for (int j = 0; j < experts; j++) place +=
+            (logits[j] > mine) | ((logits[j] == mine) & (j < i));
         if (place >= top_k) continue;
         chosen[place] = i;
         if (BLK == 0) { index[place] = i; weight[place] = vk_exp(mine - most) / sum; }
@@ -2842,11 +2756,13 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
 }
 /* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts. A warp sums one row of gate and the same
  * row of up. index and weight [top_k] are the chosen experts. */
-FN void vk_decode_chosen(int32_t *chosen, void *hidden, int32_t *index, float *weight, const float *logits,
-                         const uint4 *normed, const char *weights, size_t stride_bytes, int experts, int top_k,
-                         int norm_topk, int expert_dim, int vectors, int ldh, vk_turns *turns, int wide) {
+KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
+       const char *weights, size_t stride_bytes, int experts, int top_k, int norm_topk, int expert_dim, int vectors,
+       int ldh, int wide) {
+    CUDA_DYNAMIC_SHARED(int32_t, chosen);
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
-    vk_wait_for_inputs(turns); /* only then are the weights to read known */
+    vk_let_next_begin();
+    vk_wait_for_last(); /* only then are the weights to read known */
     vk_choose_experts(chosen, index, weight, logits, experts, top_k, norm_topk);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
@@ -2867,20 +2783,16 @@ FN void vk_decode_chosen(int32_t *chosen, void *hidden, int32_t *index, float *w
         if (LANE0) vk_put(hidden, (size_t)slot * (size_t)ldh + (size_t)row, vk_silu(gate_sum) * up_sum, wide);
     }
 }
-KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
-       const char *weights, size_t stride_bytes, int experts, int top_k, int norm_topk, int expert_dim, int vectors,
-       int ldh, int wide) {
-    CUDA_DYNAMIC_SHARED(uint4, shared);
-    vk_let_next_begin();
-    vk_decode_chosen((int32_t *)(void *)shared, hidden, index, weight, logits, normed, weights, stride_bytes, experts,
-                     top_k, norm_topk, expert_dim, vectors, ldh, NULL, wide);
-}
 /* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots. A warp computes
  * one row for all of them, two slots at a time. */
-FN void vk_decode_back(float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
-                       size_t stride_bytes, int top_k, int row, int vectors, int wide) {
+KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
+       size_t stride_bytes, int top_k, int n, int vectors, int wide) {
     enum { HALF = VK_FLIGHT / 2 }; /* vectors per slot: the rows are short */
+    int row = (int)BLK * (NTID >> 5) + (TID >> 5);
     float sum = 0.0f;
+    vk_let_next_begin();
+    vk_wait_for_last();
+    if (row >= n) return;
     for (int slot = 0; slot < top_k; slot += 2) {
         int two = slot + 1 < top_k;
         const uint4 *w = (const uint4 *)(const void *)(weights + (size_t)index[slot] * stride_bytes)
@@ -2906,13 +2818,6 @@ FN void vk_decode_back(float *x, const uint4 *hidden, const int32_t *index, cons
     sum = warp_sum(sum);
     if (LANE0) x[row] += sum;
 }
-KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
-       size_t stride_bytes, int top_k, int n, int vectors, int wide) {
-    int row = (int)BLK * (NTID >> 5) + (TID >> 5);
-    vk_let_next_begin();
-    vk_wait_for_last();
-    if (row < n) vk_decode_back(x, hidden, index, weight, weights, stride_bytes, top_k, row, vectors, wide);
-}
 
 /* a row that may have the largest value. NaN never wins; the lower row wins ties; index is -1 if there is no row */
 typedef struct vk_candidate { float value; int32_t index; } vk_candidate;
@@ -2926,7 +2831,7 @@ FN vk_candidate vk_better(vk_candidate best, vk_candidate other) {
 FN vk_candidate vk_best_of_block(vk_candidate best) {
     __shared__ vk_candidate of_warp[32];
     for (int o = 16; o; o >>= 1) {
-        vk_candidate other = { __shfl_xor_sync(~0u, best.value, o), __shfl_xor_sync(~0u, best.index, o) };
+        vk_candidate other = {__shfl_xor_sync(~0u, best.value, o), __shfl_xor_sync(~0u, best.index, o)};
         best = vk_better(best, other);
     }
     if (LANE0) of_warp[TID >> 5] = best;
@@ -2935,47 +2840,37 @@ FN vk_candidate vk_best_of_block(vk_candidate best) {
     return best;
 }
 /* logits f32 [n] = W (norm(x)), and the best row of each block */
-FN void vk_decode_best(uint4 *strip, vk_input *in, float *logits, vk_candidate *candidates, const uint4 *weights, int n,
-                       int vectors) {
-    vk_candidate best = { 0.0f, -1 };
+KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights,
+       int n, int vectors, int width, float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, width, eps, wide);
+    vk_candidate best = {0.0f, -1};
+    vk_let_next_begin();
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t index = first + (size_t)(TID >> 5);
         int live = index < (size_t)n;
-        float sum = vk_row(VK_FLIGHT, strip, in, weights + (live ? index : 0) * (size_t)vectors, vectors, live);
-        vk_candidate row = { sum, live && sum == sum ? (int32_t)index : -1 };
+        float sum = vk_row(VK_FLIGHT, strip, &in, weights + (live ? index : 0) * (size_t)vectors, vectors, live);
+        vk_candidate row = {sum, live && sum == sum ? (int32_t)index : -1};
         if (LANE0 && live) logits[index] = sum;
         best = vk_better(best, row);
     }
     best = vk_best_of_block(best);
     if (TID == 0) candidates[BLK] = best;
 }
-KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights,
-       int n, int vectors, int width, float eps, int wide) {
-    CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = vk_input_norm(x, norm, width, eps, wide);
-    vk_let_next_begin();
-    vk_decode_best(strip, &in, logits, candidates, weights, n, vectors);
-}
-FN vk_candidate vk_best_of_all(const vk_candidate *candidates, int count) {
-    vk_candidate best = { 0.0f, -1 };
-    for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
-    return vk_best_of_block(best);
-}
-/* Adds the token to the sequence. After waiting, the host reads the token from tokens[position % places] in its own
- * memory; a copy would be a separate operation for 4 bytes. */
-FN void vk_take_token(int32_t *token, int32_t *position, int32_t *tokens, int places, int32_t best) {
-    int at = *position + 1;
-    *token = tokens[at % places] = best;
-    *position = at;
-}
-/* One block. */
+/* Chooses the best of the blocks' candidates and adds it to the sequence. After waiting, the host reads the token from
+ * tokens[position % places] in its own memory; a copy would be a separate operation for 4 bytes. One block. */
 KERNEL(k_decode_pick, int32_t *token, int32_t *position, int32_t *tokens, int places, const vk_candidate *candidates,
        int count) {
-    vk_candidate best;
+    vk_candidate best = {0.0f, -1};
     vk_wait_for_last();
-    best = vk_best_of_all(candidates, count);
-    if (TID == 0) vk_take_token(token, position, tokens, places, best.index);
+    for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
+    best = vk_best_of_block(best);
+    if (TID == 0) {
+        int at = *position + 1;
+        *token = tokens[at % places] = best.index;
+        *position = at;
+    }
 }
 
 /* ---- launchers. FLOPs and bytes are counted as elsewhere: FLOPs that the arithmetic needs, and every operand once,
@@ -3014,7 +2909,6 @@ static size_t vk_strip_bytes(const vk_linear *linear) {
 #define LAUNCH_ROWS(name, rows, threads, shared, ...) \
     LAUNCH_STEP(name, vk_decode_grid(queue, (const void *)name, rows, threads, shared), threads, shared, __VA_ARGS__)
 #include "kernels/gpu/quant_decode.h"
-#include "kernels/gpu/persistent.h"
 #include "kernels/gpu/route.h"
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
@@ -3022,7 +2916,6 @@ static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     int64_t d = job->d, n = linear->n,
             flops = (norm ? 4 * d : 0) + (2 * (int64_t)linear->k + (linear->bias != NULL)) * n,
             bytes = vk_weight_bytes(linear) + (norm ? 8 : 4) * d + (linear->bias ? 8 : 4) * n;
-    vk_plan_block(queue, job);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_qkv(queue, job, flops, bytes); return; }
     LAUNCH_ROWS(k_decode_qkv, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes,
@@ -3050,12 +2943,11 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
     vk_shape(queue, 1, 1, keys, d);
     /* like k_qk_norm_rope and k_attention_decode, except that the results of each split are written instead of q */
     LAUNCH_STEP(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
-                  ((3 + warps) * hd + 2 * warps) * (int)sizeof(float),
-                  vk_turn_flops(shape) + keys * (4 * d + 5 * heads),
-                  4 * (d + 2 * kv_width + vk_turn_floats(shape) + hd + 1) + 2 * keys * kv_width * el
-                      + 4 * VK_SPLITS * (d + 2 * heads),
-                  job->scratch, job->key, job->value, job->qkv, *shape, job->position, group, 1.0f / sqrtf((float)hd),
-                  next ? (const uint4 *)next->weights : NULL, next ? vk_weight_bytes(next) : 0, wide);
+                ((3 + warps) * hd + 2 * warps) * (int)sizeof(float), vk_turn_flops(shape) + keys * (4 * d + 5 * heads),
+                4 * (d + 2 * kv_width + vk_turn_floats(shape) + hd + 1) + 2 * keys * kv_width * el
+                    + 4 * VK_SPLITS * (d + 2 * heads),
+                job->scratch, job->key, job->value, job->qkv, *shape, job->position, group, 1.0f / sqrtf((float)hd),
+                next ? (const uint4 *)next->weights : NULL, next ? vk_weight_bytes(next) : 0, wide);
 }
 /* the output of attention and MLP: added to x, or stored if it is normed first */
 static float *vk_decode_sum(const vk_decode_job *job, const float *after) { return after ? job->y : job->x; }
@@ -3083,9 +2975,9 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     if (!vk_heads_fit(job)) vk_cuda_decode_plain(queue, linear, to, job->attended, add);
     else if (linear->bits) vk_quant_send_out(queue, job, to, add, flops, bytes);
     else
-        LAUNCH_ROWS(k_decode_out, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes,
-                    to, job->scratch, (const uint4 *)linear->weights,
-                      linear->n, vk_vectors(linear), linear->k, job->heads.head_dim, add, linear->wide);
+        LAUNCH_ROWS(k_decode_out, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes, to, job->scratch,
+                    (const uint4 *)linear->weights, linear->n, vk_vectors(linear), linear->k, job->heads.head_dim, add,
+                    linear->wide);
     vk_decode_add(queue, job, job->attn_after);
 }
 static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *job) {
@@ -3110,10 +3002,10 @@ static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH_ROWS(k_decode_router, linear->n, VK_ROUTER_THREADS, vk_strip_bytes(linear),
-                  4 * d + 2 * (int64_t)linear->n * linear->k,
-                  vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
-                  job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
-                  vk_vectors(linear), job->d, job->eps, job->gate_up->wide);
+                4 * d + 2 * (int64_t)linear->n * linear->k,
+                vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
+                job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
+                vk_vectors(linear), job->d, job->eps, job->gate_up->wide);
 }
 static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->gate_up;
@@ -3125,10 +3017,9 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
     if (linear->bits) { vk_quant_send_gate_up(queue, job, flops, bytes); return; }
     LAUNCH_ROWS(k_decode_gate_up, top_k * expert_dim, VK_DECODE_THREADS, top_k * (int)sizeof(int32_t), flops, bytes,
-                job->hidden, job->index, job->weight,
-                  job->logits, (const uint4 *)job->normed, (const char *)linear->weights, job->gate_up_stride,
-                  (int)experts, job->top_k, job->norm_topk,
-                  job->expert_dim, vk_vectors(linear), job->down->k_padded, linear->wide);
+                job->hidden, job->index, job->weight, job->logits, (const uint4 *)job->normed,
+                (const char *)linear->weights, job->gate_up_stride, (int)experts, job->top_k, job->norm_topk,
+                job->expert_dim, vk_vectors(linear), job->down->k_padded, linear->wide);
 }
 static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->down;
@@ -3139,13 +3030,13 @@ static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
     if (linear->bits) { vk_quant_send_down(queue, job, flops, bytes); return; }
     LAUNCH_STEP(k_decode_down, (linear->n + warps - 1) / warps, VK_DECODE_THREADS, 0, flops, bytes, job->x,
-           (const uint4 *)job->hidden, job->index, job->weight, (const char *)linear->weights, job->down_stride,
-           job->top_k, linear->n, vk_vectors(linear), linear->wide);
+                (const uint4 *)job->hidden, job->index, job->weight, (const char *)linear->weights, job->down_stride,
+                job->top_k, linear->n, vk_vectors(linear), linear->wide);
 }
 static int vk_head_grid(vk_queue *queue, const vk_linear *head) {
-    return head->bits ? vk_quant_grid(queue, (const void *)k_quant_head, head->n, vk_quant_room(head, 1))
-                      : vk_decode_grid(queue, (const void *)k_decode_head, head->n, VK_DECODE_THREADS,
-                                       vk_strip_bytes(head));
+    return head->bits
+               ? vk_quant_grid(queue, (const void *)k_quant_head, head->n, vk_quant_room(head, 1))
+               : vk_decode_grid(queue, (const void *)k_decode_head, head->n, VK_DECODE_THREADS, vk_strip_bytes(head));
 }
 /* comparisons: one per row to find the best of a block, and one per block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
@@ -3153,12 +3044,11 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     int grid = vk_head_grid(queue, linear);
     int64_t d = linear->k, flops = 4 * d + (2 * d + 1) * linear->n,
             bytes = vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + 8 * grid;
-    vk_plan_end(queue, job);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_head(queue, job, grid, flops, bytes); return; }
     LAUNCH_STEP(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes, job->logits,
-                  (vk_candidate *)(void *)job->scratch, job->x, job->norm, (const uint4 *)linear->weights, linear->n,
-                  vk_vectors(linear), (int)d, job->eps, linear->wide);
+                (vk_candidate *)(void *)job->scratch, job->x, job->norm, (const uint4 *)linear->weights, linear->n,
+                vk_vectors(linear), (int)d, job->eps, linear->wide);
 }
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
     int count = vk_head_grid(queue, job->head);
@@ -3168,17 +3058,15 @@ static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
                 vk_cuda_of(queue)->tokens_there, (int)vk_cuda_of(queue)->marks,
                 (const vk_candidate *)(const void *)job->scratch, count);
 }
-#include "kernels/gpu/persistent_launch.h"
 static const vk_decode_kernels vk_cuda_decode = {
-    vk_cuda_decode_qkv, vk_cuda_decode_attention, vk_cuda_decode_out, vk_cuda_decode_router, vk_cuda_decode_gate_up,
-    vk_cuda_decode_down, vk_cuda_decode_dense_gate_up, vk_cuda_decode_dense_down, vk_cuda_decode_head,
-    vk_cuda_decode_pick
-};
+    vk_cuda_decode_qkv,     vk_cuda_decode_attention, vk_cuda_decode_out,           vk_cuda_decode_router,
+    vk_cuda_decode_gate_up, vk_cuda_decode_down,      vk_cuda_decode_dense_gate_up, vk_cuda_decode_dense_down,
+    vk_cuda_decode_head,    vk_cuda_decode_pick};
 
 static const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
     vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_switch,
-    vk_cuda_tile_rows, vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
+    vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
@@ -3220,8 +3108,8 @@ VK_INLINE void vk_finish_cols(const vk_sink *sink, const float *sums, char *y, i
     if (sink->epilogue == VK_QUICKGELU) EACH(c, cols) values[c] = vk_quickgelu(values[c]);
     if (sink->epilogue == VK_GELU) EACH(c, cols) values[c] = vk_gelu(values[c]);
     if (sink->epilogue == VK_GELU_TANH) EACH(c, cols) values[c] = vk_gelu_tanh(values[c]);
-    if (sink->epilogue == VK_ADD_F32) EACH(c, cols) ((float *)y)[c] += values[c];
-    else if (sink->epilogue == VK_STORE_F32) EACH(c, cols) ((float *)y)[c] = values[c];
+    if (sink->epilogue == VK_ADD_F32) EACH(c, cols)((float *)y)[c] += values[c];
+    else if (sink->epilogue == VK_STORE_F32) EACH(c, cols)((float *)y)[c] = values[c];
     else EACH(c, cols) vk_put(y, (size_t)c, values[c], sink->wide);
 }
 VK_INLINE void vk_finish_row(const vk_sink *sink, const float *sums, int row) {
@@ -3238,7 +3126,7 @@ static VK_CLONES void vk_tile_plain(float *y, const void *x, size_t ldx, const v
     for (int r = 0; r < rows; r++) {
         const uint16_t *xr = (const uint16_t *)x + (size_t)r * ldx;
         const uint32_t *pairs = (const uint32_t *)panel;
-        float acc[VK_PAD] = { 0.0f };
+        float acc[VK_PAD] = {0.0f};
         for (size_t i = 0; i < k; i += 2, pairs += VK_PAD) {
             float a = vk_b2f(xr[i]), b = vk_b2f(xr[i + 1]);
             EACH(c, VK_PAD) {
@@ -3255,7 +3143,7 @@ static VK_CLONES void vk_tile_plain(float *y, const void *x, size_t ldx, const v
 static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     for (int r = 0; r < rows; r++) {
         const float *xr = (const float *)x + (size_t)r * ldx, *weights = (const float *)panel;
-        float acc[VK_PAD] = { 0.0f };
+        float acc[VK_PAD] = {0.0f};
         for (size_t i = 0; i < k; i++, weights += VK_PAD) EACH(c, VK_PAD) acc[c] += xr[i] * weights[c];
         memcpy(y + r * VK_PAD, acc, sizeof acc);
     }
@@ -3288,8 +3176,8 @@ typedef struct vk_gemm_kernel {
     vk_tile tile, tile_wide;
     void (*begin)(void), (*end)(void);
     vk_panel panel;
-    int strip;        /* queries that attention passes to its tiles: a multiple of the rows per tile call */
-    vk_soften soften; /* turns scores into bf16 weights */
+    int strip;              /* queries that attention passes to its tiles: a multiple of the rows per tile call */
+    vk_soften soften;       /* turns scores into bf16 weights */
     vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
     /* .. and many rows, if the processor multiplies bytes. group: k per scale */
     int (*has_bytes)(void);
@@ -3351,29 +3239,29 @@ static int vk_activations_of(const vk_gemm_kernel *kernel) {
 /* which kernel is used for how many rows: one row (decode), few (experts), many (ViT, prefill) */
 enum { VK_SHAPES = 3 };
 static int vk_shape_of(int rows) { return rows == 1 ? 0 : rows < 16 ? 1 : 2; }
-static const int vk_shape_rows[VK_SHAPES] = { 1, 8, 32 };
+static const int vk_shape_rows[VK_SHAPES] = {1, 8, 32};
 
 typedef struct vk_cpu {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cpu */
     int wide;
-    const vk_gemm_kernel *gemm[2][VK_SHAPES]; /* [wide][shape class] */
-    const vk_gemm_kernel *integers_gemm; /* .. of linears with integers: one row */
+    const vk_gemm_kernel *gemm[2][VK_SHAPES];              /* [wide][shape class] */
+    const vk_gemm_kernel *integers_gemm;                   /* .. of linears with integers: one row */
     const vk_gemm_kernel *many_gemm[VP_ACTIVATIONS_COUNT]; /* .. many rows; NULL: panels become bf16 */
-    int fetches; /* a row's integers ahead */
+    int fetches;                                           /* a row's integers ahead */
     void (*begin)(void), (*end)(void); /* the chosen kernels': every thread of a parallel region calls them */
     void *memory;
     size_t memory_bytes;
     /* attention over many queries: scratch of vk_cpu_layout */
     void *k_panels, *v_panels, *attend;
-    size_t attend_bytes;   /* size for one thread */
-    float *pieces;         /* scratch for a single query's attention */
-    void *widened;         /* panels of integers as bf16, or as bytes and scales, one a thread */
+    size_t attend_bytes; /* size for one thread */
+    float *pieces;       /* scratch for a single query's attention */
+    void *widened;       /* panels of integers as bf16, or as bytes and scales, one a thread */
     size_t widened_bytes;
-    void *integers;        /* inputs of linears with integers */
+    void *integers; /* inputs of linears with integers */
     size_t integers_bytes;
-    vk_team *team;         /* within vk_cpu_together: threads that wait for loops */
+    vk_team *team; /* within vk_cpu_together: threads that wait for loops */
     int64_t *first_task;
-    int64_t *marks;        /* ns */
+    int64_t *marks; /* ns */
     int32_t *tokens;
 } vk_cpu;
 
@@ -3388,8 +3276,7 @@ static int vk_divide_up(int count, int each) { return (count + each - 1) / each;
 static int vk_task_width(const vk_gemm_job *job) { return job->m == 1 ? VK_PAD : VK_TASK_PANELS * VK_PAD; }
 static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, vk_task_width(job)); }
 static int vk_task_rows(const vk_gemm_job *job, int threads) {
-    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits ? 1 : 2)),
-        blocks;
+    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits ? 1 : 2)), blocks;
     int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job)),
         split = vk_divide_up(job->m, VK_TASK_ROWS_MIN);
     if (most > VK_TASK_ROWS) most = VK_TASK_ROWS;
@@ -3404,8 +3291,8 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
     const vk_linear *linear = job->w;
     const vk_gemm_kernel *kernel = vk_job_kernel(cpu, job);
     vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
-    size_t element = linear->wide ? 4 : 2,
-           x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
+    size_t element = linear->wide ? 4 : 2, x_bytes = (size_t)job->ldx * element,
+           out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
     int rows = job->m - r0 < task_rows ? job->m - r0 : task_rows, width = vk_task_width(job),
@@ -3456,8 +3343,7 @@ static void vk_share(const vk_cpu *cpu, int64_t tasks, int worth, vk_task work, 
     vk_team_split(range, ranges, tasks);
 #endif
     (void)worth;
-    VK_PRAGMA(omp parallel num_threads(cpu->queue.threads) if (worth && tasks > 1))
-    {
+    VK_PRAGMA(omp parallel num_threads(cpu->queue.threads) if (worth && tasks > 1)) {
         int thread = vk_team_thread();
         int64_t since = vk_span_begin(&cpu->queue);
         if (cpu->begin) cpu->begin();
@@ -3718,13 +3604,13 @@ static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena)
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
-    vk_arena arena = { NULL, 0 };
+    vk_arena arena = {NULL, 0};
     vk_cpu_layout(vk_cpu_of(queue), extent, &arena);
     return arena.used;
 }
 static int vk_cpu_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cpu *cpu = vk_cpu_of(queue);
-    vk_arena arena = { (char *)scratch, 0 };
+    vk_arena arena = {(char *)scratch, 0};
     vk_cpu_layout(cpu, extent, &arena);
     cpu->marks = (int64_t *)calloc((size_t)extent->marks, sizeof *cpu->marks);
     cpu->tokens = (int32_t *)calloc((size_t)extent->marks, sizeof *cpu->tokens);
@@ -3750,8 +3636,7 @@ static int64_t vk_linear_bytes(const vk_linear *linear, int m, vk_epilogue epilo
 static int64_t vk_linear_flops(const vk_linear *linear, int m, vk_epilogue epilogue) {
     int64_t results = (int64_t)m * linear->n;
     return results
-           * (2 * (int64_t)linear->k + (linear->bias ? 1 : 0)
-              + (epilogue == VK_ADD_F32 ? 1 : vk_gelu_flops(epilogue)));
+           * (2 * (int64_t)linear->k + (linear->bias ? 1 : 0) + (epilogue == VK_ADD_F32 ? 1 : vk_gelu_flops(epilogue)));
 }
 static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                           vk_epilogue epilogue) {
@@ -3945,7 +3830,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 #endif /* !VK_CUDA */

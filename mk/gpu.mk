@@ -32,7 +32,7 @@ $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 $(E)/vlmprof: $(HOOKED_OBJECTS) $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 $(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h tests/emulator/cupti_on_cpu.h tests/emulator/dependent_on_cpu.h \
-    tests/emulator/cooperative_on_cpu.h tests/emulator/butterflies_on_cpu.h | $(PROBED_EMULATOR)
+    tests/emulator/butterflies_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $<"
 	@mkdir -p $(E)
 	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O0 $(SANITIZE) -I. $< -o $@ -ldl -lm
@@ -71,10 +71,10 @@ gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches $(E)/gpu_r
 	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/gpu_report $(E)/launches $(NVCC) $(GPU_ARCHS)
 
 # predicts each kernel's time on Hopper from counts: tests/bench/results/gpu-predictions.md
-STAGES = $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(foreach kind,int8 int4 clusters wgmma mma,$(B)/gpu/stages$(kind).txt)
+STAGES = $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(foreach kind,int8 int4 wgmma,$(B)/gpu/stages$(kind).txt)
 stage-launches: $(E)/launches
 	@mkdir -p $(B)/gpu
-	@for kind in '' int8 int4 clusters wgmma mma; do CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages $$kind >$(B)/gpu/stages$$kind.txt || exit 1; done
+	@for kind in '' int8 int4 wgmma; do CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages $$kind >$(B)/gpu/stages$$kind.txt || exit 1; done
 gpu-predict: stage-launches
 	@python3 tests/bench/gpu/predict.py $(STAGES) >tests/bench/results/gpu-predictions.md
 	@echo "written: tests/bench/results/gpu-predictions.md"

@@ -138,6 +138,31 @@ typedef struct vp_launch {
  * are numbered from 0; thread 0 launches. launch: index of the launch; begin_ns as in vp_launch */
 typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span;
 
+/* The outcome of a request */
+typedef struct vp_reply {
+    /* the caller's, [max_new_tokens] each; step_ns[i]: device time of decode step i < token_count - 1 */
+    int32_t *tokens; int64_t *step_ns;
+    int32_t token_count; int ended_by_eos;           /* token_count includes the EOS */
+    vp_stage_times times;                            /* H2D .. DECODE; the caller times the others */
+    /* VP_TIMING_KERNEL: number of all launches, even if request.launches has no room for them; otherwise 0 */
+    int64_t launch_count;
+    int64_t span_count;                              /* the same for spans, if requested; a GPU has none */
+    /* with pruning and a dump: the counts of dump.kept and of the remaining rows; skips_features 1: dump.image_features
+     * was not written, because the connector reads only merged tokens */
+    int32_t kept_count, kept_tokens, skips_features;
+} vp_reply;
+/* The effect of pruning on a request */
+enum { VP_PRUNE_CUTS_MAX = 8 };
+typedef struct vp_pruned {
+    int32_t image_tokens, kept_tokens; /* image tokens before and after pruning; for pdrop after the last cut */
+    int32_t region_count;              /* regions of blocks: rows[i] prefill rows, starting at first_block[i] */
+    int32_t first_block[VP_PRUNE_CUTS_MAX + 1], rows[VP_PRUNE_CUTS_MAX + 1];
+    int32_t keeps_positions;
+    double mean_image_tokens;  /* over the active blocks */
+    /* KV cache with max_new_tokens: size that the request uses, and that it would use without pruning */
+    uint64_t cache_bytes, full_cache_bytes;
+} vp_pruned;
+
 VP_EXTERN_C_END
 #endif /* VLMPROF_STAGES_H */
 

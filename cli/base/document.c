@@ -116,8 +116,7 @@ static void print_table(struct text_buffer *out, const struct text_block *block,
         if (width > widths[i % block->columns]) widths[i % block->columns] = width;
     }
     for (size_t row = 0; row < rows; row++) {
-        print_table_row(out, cells.items + row * block->columns, widths, block->columns, is_markdown,
-                        color_of);
+        print_table_row(out, cells.items + row * block->columns, widths, block->columns, is_markdown, color_of);
         if (is_markdown && !row) print_markdown_rule(out, widths, block->columns);
     }
     text_list_free(&cells);

@@ -23,7 +23,7 @@ int is_folder(const char *path) {
 int make_folder(const char *path) {
     if (!*path) return complain(EXIT_USAGE, "the name of the output folder is empty");
     char *prefix = copy_text(path, strlen(path));
-    for (char *end = prefix + 1; ; end++) {
+    for (char *end = prefix + 1;; end++) {
         char kept = *end;
         if (kept != '/' && kept) continue;
         *end = 0;

@@ -34,7 +34,7 @@ char *node_text(const vp_json *json, uint32_t node);
 double node_number(const vp_json *json, uint32_t node); /* NaN if it is not a number */
 /* Sets the error `"KEY" must be WANT`. Returns VP_ERR_FORMAT. */
 vp_result bad_member(vp_error *error, const char *key, const char *want);
-int has_value(const vp_json *json, uint32_t object, const char *key);       /* 1 if the key exists and is not null */
+int has_value(const vp_json *json, uint32_t object, const char *key); /* 1 if the key exists and is not null */
 /* Adds the names of an object's members to a message: "id, answer". */
 void add_fields(const vp_json *json, uint32_t object, struct text_buffer *out);
 /* Writes the node's original text, on one line. */
@@ -66,7 +66,7 @@ void json_texts(vp_json_writer *writer, const struct text_list *texts);
  * are elements of an array. All values are computed before the first is written. */
 #define PUT(writer, ...) \
     json_put_all(writer, (const struct json_member[]){__VA_ARGS__}, \
-                sizeof(const struct json_member[]){__VA_ARGS__} / sizeof(struct json_member))
+                 sizeof(const struct json_member[]){__VA_ARGS__} / sizeof(struct json_member))
 #define KEY(key, value) \
     _Generic((value), char *: json_member_text, const char *: json_member_text, double: json_member_real, \
              float: json_member_real, default: json_member_int)(key, value)

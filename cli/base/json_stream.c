@@ -30,7 +30,7 @@ void source_close(struct source *source) {
 ssize_t source_read(const struct source *source, int64_t offset, char *out, size_t bytes) {
     ssize_t got;
     if (source->fd >= 0) {
-        while ((got = pread(source->fd, out, bytes, (off_t)offset)) < 0 && errno == EINTR) { }
+        while ((got = pread(source->fd, out, bytes, (off_t)offset)) < 0 && errno == EINTR) {}
         return got;
     }
     if ((uint64_t)offset >= source->memory_bytes) return 0;
@@ -151,7 +151,7 @@ static vp_result stream_array(struct json_stream *stream, struct stream_visitor 
     } while (result == VP_OK && stream_has_taken(stream, ','));
     if (result != VP_OK) return result;
     return stream_has_taken(stream, ']') ? VP_OK
-                                        : stream_fail(stream, "a comma or the end of the array is missing", error);
+                                         : stream_fail(stream, "a comma or the end of the array is missing", error);
 }
 /* Visits one member: a key, a colon, and the array or another value. */
 static vp_result stream_member(struct json_stream *stream, struct stream_visitor *visitor, vp_error *error) {

@@ -59,8 +59,7 @@ static vp_result check_order(const struct source *source, const char *name, int3
                              int32_t count) {
     char words[160];
     if (place < count) return VP_OK;
-    snprintf(words, sizeof words, "is %d, but %s is %d: a rank must be below the count", place, count_name,
-             count);
+    snprintf(words, sizeof words, "is %d, but %s is %d: a rank must be below the count", place, count_name, count);
     return vp_fail(source->error, VP_ERR_RANGE, -1, name, words);
 }
 static vp_result read_launcher(const struct source *source, const struct launcher *launcher, struct launched *out) {

@@ -41,9 +41,8 @@ static void library_exited(void) {
 }
 void watch_library_exits(void) { atexit(library_exited); }
 static void end_without_memory(size_t count, size_t element_bytes) {
-    int code = complain(EXIT_DEVICE,
-                        "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens", count,
-                        element_bytes);
+    int code = complain(EXIT_DEVICE, "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens",
+                        count, element_bytes);
     undo_unfinished();
     exit(mark_own_exit(code));
 }
@@ -90,8 +89,7 @@ void text_add_format(struct text_buffer *buffer, const char *format, ...) {
 }
 void text_list_take(struct text_list *list, char *text) {
     const int is_full = !(list->count & (list->count - 1)); /* the capacity is the next power of two */
-    if (is_full)
-        list->items = resize(list->items, list->count ? list->count * 2 : 1, sizeof *list->items);
+    if (is_full) list->items = resize(list->items, list->count ? list->count * 2 : 1, sizeof *list->items);
     list->items[list->count++] = text;
 }
 void text_list_copy(struct text_list *list, const char *text) { text_list_take(list, copy_text(text, strlen(text))); }
@@ -144,7 +142,6 @@ int compare_numbers(const void *left_item, const void *right_item) {
 size_t count_repeated(uint64_t *values, size_t count) {
     size_t repeated = 0;
     if (count) qsort(values, count, sizeof *values, compare_numbers);
-    for (size_t i = 1; i < count; i++)
-        repeated += values[i] == values[i - 1] && (i == 1 || values[i] != values[i - 2]);
+    for (size_t i = 1; i < count; i++) repeated += values[i] == values[i - 1] && (i == 1 || values[i] != values[i - 2]);
     return repeated;
 }

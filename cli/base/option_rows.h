@@ -91,10 +91,9 @@
 #define OPTION_GPU \
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
      "GPU switches: events (profiles use events even if CUPTI could time the launches), dependent (decode kernels " \
-     "fetch weights while the previous kernel runs), wgmma (Hopper: linear layers by our own kernels, not cuBLAS), " \
-     "tuned (the fastest of 8 cuBLAS algorithms per shape, timed in the warm-up), persistent (a MolmoE decode step " \
-     "is one kernel), clusters (Hopper: products of many rows by pairs of our own blocks, if it should pay off); " \
-     "none has been tried on a real GPU yet", OF_ENGINE}
+     "fetch weights while the previous kernel runs), wgmma (Hopper: experts by wgmma, not mma.sync), tuned (the " \
+     "fastest of 8 cuBLAS algorithms per shape, timed in the warm-up); none has been tried on a real GPU yet", \
+     OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency on the x axis"}

@@ -359,8 +359,7 @@ static int check_rule(const struct options *options, const struct option_spec *s
                         *because ? ": " : "", because);
     if (!rule->needs || has_word(rule->needs, spec->name) || first_given(options, rule->needs)) return 0;
     add_names(&needed, options, rule->needs);
-    if (needed.bytes)
-        code = complain(EXIT_USAGE, "--%s needs %s", spec->name, needed.data);
+    if (needed.bytes) code = complain(EXIT_USAGE, "--%s needs %s", spec->name, needed.data);
     free(needed.data);
     return code;
 }

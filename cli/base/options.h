@@ -105,7 +105,7 @@ int check_sort_key(const char *key);
 
 /* ---- commands and options of version 0.2 that are gone, each with what to do instead */
 struct removed_word {
-    const char *command; /* NULL for any command */
+    const char *command; /* NULL for any command; --gpu: the row is a word of that option */
     const char *option;  /* its name without hyphens; NULL for the command itself */
     const char *instead; /* what to do now; completes "... was removed: " */
 };

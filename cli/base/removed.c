@@ -28,6 +28,9 @@ const struct removed_word REMOVED_WORDS[] = {
     {"convert", NULL, "weights are packed as the model opens; transformers' save_pretrained writes a bf16 folder"},
     {"conform", NULL, "run --dump writes a request's stages; python -m vlmprof.conform DUMP OTHER compares them"},
     {NULL, "mmproj", "GGUF files are not read any more; transformers' save_pretrained makes a folder of one"},
+    {"--gpu", "persistent", "decode steps run as one CUDA graph"},
+    {"--gpu", "clusters", "linear layers use cuBLAS; wgmma moves the experts of Hopper to wgmma"},
+    {"--gpu", "mma", "it is the default; wgmma moves the experts of Hopper to wgmma"},
     {NULL, NULL, NULL},
 };
 

@@ -20,7 +20,7 @@ static struct json_member whole_cell(const struct table_column *column, int64_t 
 }
 /* The cell of a row in a column; `own` receives its text, if one is made. */
 static struct json_member cell_of(const struct table *table, const struct table_column *column, size_t index,
-                             char own[CELL_BYTES]) {
+                                  char own[CELL_BYTES]) {
     const char *row = (const char *)table->rows + index * table->row_bytes, *at = row + column->offset;
     struct json_member cell = {column->key, MEMBER_NULL, .low = (double)NAN, .high = (double)NAN};
     switch (column->type) {
@@ -84,9 +84,7 @@ size_t document_add_table(struct document *document, const struct table *table) 
     struct text_block *block = document_add(document, BLOCK_TABLE);
     return block->columns = table_texts(&block->cells, table);
 }
-void cell_set_text(struct json_member *cell, const char *text) {
-    *cell = json_member_text(cell->key, text);
-}
+void cell_set_text(struct json_member *cell, const char *text) { *cell = json_member_text(cell->key, text); }
 static void add_csv(struct text_buffer *out, const struct json_member *cell, int is_range) {
     char text[32];
     if (cell->type == MEMBER_TEXT) csv_text(out, cell->text);

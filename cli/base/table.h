@@ -30,10 +30,10 @@ struct table_column {
     enum cell_type type; size_t offset, low, high; /* low, high: ends of an interval, doubles; high: of a pair */
     cell_maker *by;        /* for CELL_BY */
     const char *key, *heading;
-    const char *format;    /* printf format of the number's text; NULL: about four significant digits; "x": a pair */
+    const char *format; /* printf format of the number's text; NULL: about four significant digits; "x": a pair */
     struct number_text (*as)(double value); /* text of the number, instead of `format` */
-    double scale;          /* factor of the number in text; 0 means 1 */
-    int is_measured;       /* 1 if rounded like number_measured, so that noise is not printed */
+    double scale;                           /* factor of the number in text; 0 means 1 */
+    int is_measured;                        /* 1 if rounded like number_measured, so that noise is not printed */
     const char *range_key; /* key of the interval in JSON, or NULL. In CSV it has two fields, KEY_low and KEY_high */
     int rules;             /* COLUMN_... */
     unsigned in;           /* the column is only in tables with one of these bits; 0: in all */
@@ -69,7 +69,7 @@ struct table {
     unsigned has;        /* bits, for the columns' `in` */
 };
 #define TABLE(columns, rows, count, context, has) \
-    {columns, sizeof(columns) / sizeof *(columns), rows, count, sizeof *(rows), context, has}
+    { columns, sizeof(columns) / sizeof *(columns), rows, count, sizeof *(rows), context, has }
 
 /* table_texts adds the headings and all cells as text, row by row; document_add_table adds the table as a block. Both
  * return the number of columns. */
@@ -86,7 +86,7 @@ void table_print_csv(const struct table *table, size_t row);
 /* A table whose rows are printed as soon as they are ready: as text in columns of fixed width, as CSV, or as elements
  * of a JSON array, which table_stream_end ends. `refused`: why the row has no numbers; NULL if it has. */
 struct table_stream {
-    int csv, json;         /* 1 if this option is given */
+    int csv, json; /* 1 if this option is given */
     int64_t row_count, refused_count;
     vp_json_writer writer; /* for --json, to stdout */
 };

@@ -10,8 +10,6 @@
 #include "commands/settings.h"
 #include "measure/fidelity.h"
 #include "measure/measure.h"
-#include "measure/served_answer.h"
-#include "model/cuts.h"
 #include "model/image.h"
 #include "results/fields.h"
 #include "results/metrics.h"
@@ -20,7 +18,6 @@
 #include "server/endpoint.h"
 #include "server/picture.h"
 #include "server/request_knobs.h"
-#include "server/unique.h"
 #include "tile/family.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
@@ -63,7 +60,7 @@ static const struct option_spec ASK_OPTIONS[] = {
 };
 
 static const double UPLOAD_LEAST_MS = 0.001;
-enum { TWIN_SEED = 42 }; /* of the order within pairs */
+enum { TWIN_SEED = 42 };            /* of the order within pairs */
 static const double EARLY_GAPS = 5; /* times the median ITL */
 
 struct served_run {
@@ -131,8 +128,7 @@ static int served_load_images(const struct options *options, struct served_run *
     char reason[LINE_BYTES];
     int code = 0;
     if (!state->image_count)
-        return size || is_same || is_given(options, "family")
-                       || is_given(options, "twins")
+        return size || is_same || is_given(options, "family") || is_given(options, "twins")
                    ? complain(EXIT_USAGE, "--resize, --same_image, --twins and --family need an image")
                    : 0;
     if (size && read_size("--resize ", size, &wanted.width_px, &wanted.height_px)) return EXIT_USAGE;
@@ -167,8 +163,7 @@ static int served_count(const struct options *options, struct served_run *state)
 static int served_prepare(const struct options *options, struct served_run *state) {
     struct question *question = &state->question;
     int code;
-    if (!text_of(options, "prompt"))
-        return complain(EXIT_USAGE, "ask needs a question: -p TEXT");
+    if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "ask needs a question: -p TEXT");
     state->paths = options->operands;
     state->image_count = options->operand_count;
     if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
@@ -188,12 +183,12 @@ static int served_prepare(const struct options *options, struct served_run *stat
     question->pictures = state->pictures;
     question->picture_count = (int32_t)state->image_count;
     if (!is_given(options, "same_image")) question->unique = state->images;
-    question->text = text_of(options, "prompt");
-    question->max_tokens = (int32_t)number_of(options, "max_new_tokens");
-    question->ignore_eos = is_given(options, "ignore_eos");
-    question->no_cache = is_given(options, "no_cache");
-    question->knobs = state->setting;
-    question->knob_count = state->knobs.count;
+    question->request.text = text_of(options, "prompt");
+    question->request.max_tokens = (int32_t)number_of(options, "max_new_tokens");
+    question->request.ignore_eos = is_given(options, "ignore_eos");
+    question->request.no_cache = is_given(options, "no_cache");
+    question->request.knobs = state->setting;
+    question->request.knob_count = state->knobs.count;
     return ask_check(&state->endpoint, question);
 }
 /* Sends the request once. */
@@ -213,14 +208,8 @@ static int served_twins(const struct options *options, struct served_run *state)
     char reason[LINE_BYTES] = "";
     struct twin_plan plan = {0};
     plan.endpoint = &state->endpoint;
-    plan.images = state->images;
-    plan.image_count = (int32_t)state->image_count;
-    plan.is_same_image = is_given(options, "same_image");
-    plan.text = text_of(options, "prompt");
-    plan.knobs = state->setting;
-    plan.knob_count = state->knobs.count;
+    plan.question = state->question;
     plan.text_knob_count = state->text_knobs;
-    plan.no_cache = is_given(options, "no_cache");
     plan.method = twin_method_of(text_of(options, "twins_method"));
     plan.pairs = (int32_t)number_of(options, "twins");
     plan.seed = TWIN_SEED;
@@ -229,7 +218,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     int code = twins_measure(&plan, &state->twins, reason, sizeof reason);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
     if (!code && state->image_count > 1) {
-        plan.image_count = 1;
+        plan.question.picture_count = 1;
         plan.name = "twins of the first image";
         code = twins_measure(&plan, &state->first, reason, sizeof reason);
         state->first_result = twins_result(state->first.pairs, state->first.count, plan.method);
@@ -252,8 +241,7 @@ static int served_compare(const struct options *options, struct served_run *stat
         struct question question = state->question;
         question.unique = NULL; /* the same picture for both */
         code = served_answer_ask(&endpoint, &question, &most_likely[0], &first, reason, sizeof reason);
-        if (!code)
-            code = served_answer_ask(&state->endpoint, &question, &most_likely[1], &own, reason, sizeof reason);
+        if (!code) code = served_answer_ask(&state->endpoint, &question, &most_likely[1], &own, reason, sizeof reason);
         if (code && code != EXIT_INTERRUPTED) complain(code, "%s", reason);
     }
     if (!code) {
@@ -267,8 +255,7 @@ static int served_compare(const struct options *options, struct served_run *stat
     return code;
 }
 static void print_fidelity(const struct fidelity *fidelity) {
-    const struct divergence_summary kl = divergences_summary(fidelity->divergences,
-                                                             (size_t)fidelity->divergence_count);
+    const struct divergence_summary kl = divergences_summary(fidelity->divergences, (size_t)fidelity->divergence_count);
     if (!fidelity->baseline) return;
     print_plain("\ncompared with %s, by one more request to each\n", fidelity->baseline);
     print_plain("%-19s %s", "answer", fidelity->answers_equal ? "equal" : "differs");
@@ -278,8 +265,8 @@ static void print_fidelity(const struct fidelity *fidelity) {
     print_plain("\n");
     if (fidelity->positions)
         print_plain("%-19s %d of %d positions have the same most likely "
-                    "token\n", "top1_agreement", fidelity->top1_count,
-                    fidelity->positions);
+                    "token\n",
+                    "top1_agreement", fidelity->top1_count, fidelity->positions);
     if (isfinite(kl.mean))
         print_plain("%-19s between %s and %s nats (mean over %d tokens; a range, because the servers report only "
                     "their top tokens)\n",
@@ -290,10 +277,10 @@ static void print_fidelity(const struct fidelity *fidelity) {
 
 /* ---- doubts about the results */
 static void warn_of_cache(const struct options *options, struct served_run *state) {
-    const char *advice = is_given(options, "no_cache")                              ? "--no_cache has no effect here"
+    const char *advice = is_given(options, "no_cache")                           ? "--no_cache has no effect here"
                          : state->image_count && is_given(options, "same_image") ? "it would not happen without "
                                                                                    "--same_image"
-                                                                                : "--no_cache may avoid that";
+                                                                                 : "--no_cache may avoid that";
     int32_t count = 0, first = 0;
     for (int32_t i = 0; i < state->timed.count; i++)
         if (is_prompt_cached(&state->timed.runs[i]) && !count++) first = i;
@@ -507,8 +494,8 @@ static void print_twins(const struct served_run *state) {
     if (result->difference.low <= 0 && result->difference.high >= 0)
         print_plain("%-19s the interval contains 0, so the image may cost nothing: raise --twins\n", "");
     print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor); medians, whose difference "
-                "is not the median difference\n", "TTFT",
-                ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
+                "is not the median difference\n",
+                "TTFT", ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
                 ms_text(result->floor_ms, text[2]));
     if (result->upload_ms >= UPLOAD_LEAST_MS)
         print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
@@ -524,8 +511,7 @@ static void print_twins(const struct served_run *state) {
     if (state->first.count) {
         const struct median_range *first = &state->first_result.difference, further = further_image(state);
         print_plain("%-19s %s ms   for only the first image, of %lld tokens\n", "first image",
-                    number_measured(first->median, first->low, first->high).text,
-                    (long long)state->first.image_tokens);
+                    number_measured(first->median, first->low, first->high).text, (long long)state->first.image_tokens);
         print_plain("%-19s %s ms   for each of the %zu others\n", "further image",
                     number_measured(further.median, further.low, further.high).text, state->image_count - 1);
     }
@@ -578,8 +564,7 @@ static void put_served_answer(vp_json_writer *writer, const struct served_run *s
     PUT(writer, KEY("reasoning", run->served->reasoning), KEY("finish_reason", run->served->finish_reason),
         KEY_BOOL("answers_equal_over_runs", answers_are_equal(state->timed.runs, state->timed.count)));
     put_usage(writer, &run->served->usage);
-    PUT(writer, KEY("family", state->family),
-        KEY_KNOWN("image_tokens_by_rule", state->family, rule_sum(state)),
+    PUT(writer, KEY("family", state->family), KEY_KNOWN("image_tokens_by_rule", state->family, rule_sum(state)),
         KEY("pieces", (int64_t)run->served->piece_count), KEY("attempts", run->served->attempts));
 }
 static void print_served_json(const struct options *options, const struct served_run *state) {

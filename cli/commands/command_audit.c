@@ -14,9 +14,6 @@
 #include "model/image.h"
 #include "server/ask.h"
 #include "server/checks/audit.h"
-#include "server/checks/corners.h"
-#include "server/checks/scene.h"
-#include "server/checks/token_cost.h"
 #include "server/endpoint.h"
 #include "server/request_knobs.h"
 #include "tile/family.h"
@@ -59,7 +56,7 @@ static const struct option_spec AUDIT_OPTIONS[] = {
 /* A size, and the server's counts for an image of it. */
 struct asked {
     struct corner corner;
-    vp_vision_count without; /* the count by the rule without the knobs */
+    vp_vision_count without;            /* the count by the rule without the knobs */
     int is_counted, is_counted_without; /* flags: usage and usage_without are set */
     vp_chat_usage usage, usage_without;
     char *refusal; /* the server's error text; NULL if it answered */
@@ -77,7 +74,7 @@ struct added { int32_t image, width_px, height_px; int64_t alone, added; };
 struct audit {
     struct endpoint endpoint;
     struct request_knobs knobs;
-    vp_chat_knob *setting; /* [knobs.count] */
+    vp_chat_knob *setting;             /* [knobs.count] */
     struct audit_rule *rule, *without; /* the rule with and without the knobs */
     struct asked *asked; size_t count, done; /* done: number of sizes sent */
     int64_t text_tokens;
@@ -198,11 +195,11 @@ static int ask_usage(struct audit *audit, const struct request *request, struct 
     int code = 0;
     question.pictures = request->pictures;
     question.picture_count = request->picture_count;
-    question.text = request->text;
-    question.max_tokens = 1;
-    question.no_stream = 1;
-    question.knobs = audit->setting;
-    question.knob_count = request->with_knobs ? audit->knobs.count : 0;
+    question.request.text = request->text;
+    question.request.max_tokens = 1;
+    question.request.no_stream = 1;
+    question.request.knobs = audit->setting;
+    question.request.knob_count = request->with_knobs ? audit->knobs.count : 0;
     const vp_result result = ask_begin(&audit->endpoint, &question, &exchange, &error);
     if (result != VP_OK) {
         char line[LINE_BYTES];
@@ -446,9 +443,9 @@ static int audit_together(const struct options *options, struct audit *audit) {
 }
 #define ADDED(member) CELL(struct added, member)
 static const struct table_column ADDED_COLUMNS[] = {
-    {ADDED(image), "image", "image"}, {ADDED(width_px), "width"}, {ADDED(height_px), "height"},
-    {CELL_PAIR(struct added, width_px, height_px), NULL, "size", .format = "x"}, {ADDED(alone), "alone", "alone"},
-    {ADDED(added), "added", "added"}};
+    {ADDED(image), "image", "image"}, {ADDED(width_px), "width"},
+    {ADDED(height_px), "height"},     {CELL_PAIR(struct added, width_px, height_px), NULL, "size", .format = "x"},
+    {ADDED(alone), "alone", "alone"}, {ADDED(added), "added", "added"}};
 
 /* ---- as text */
 enum { WITH_IMAGE = 1, WITH_CACHED = 2, WITH_KNOBS = 4 };
@@ -505,15 +502,15 @@ static int print_audit(const struct audit *audit) {
     for (size_t i = 0; i < audit->done; i++) {
         const struct asked *asked = &audit->asked[i];
         if (!asked->is_counted) continue;
-        if (asked->usage.image_tokens >= 0
-            && asked->usage.image_tokens != audit->sizes[audit->size_of[i]].measured) table.has |= WITH_IMAGE;
+        if (asked->usage.image_tokens >= 0 && asked->usage.image_tokens != audit->sizes[audit->size_of[i]].measured)
+            table.has |= WITH_IMAGE;
         if (asked->usage.cached_tokens > 0) table.has |= WITH_CACHED;
     }
     for (size_t i = 0; i < audit->together.count; i++)
         document_text(&document, BLOCK_LINE, "%s%s", i ? "" : "verdict: different: ", audit->together.items[i]);
     for (size_t i = 0; i < audit->words.count; i++)
-        document_text(&document, BLOCK_LINE, "%s%s", i || audit->together.count ? "" : "verdict: ",
-                      audit->words.items[i]);
+        document_text(&document, BLOCK_LINE, "%s%s",
+                      i || audit->together.count ? "" : "verdict: ", audit->words.items[i]);
     if (audit->done < audit->count)
         document_text(&document, BLOCK_LINE, "stopped early: %zu of %zu sizes were sent", audit->done, audit->count);
     add_keys(audit->rule, &line);
@@ -523,8 +520,7 @@ static int print_audit(const struct audit *audit) {
     line.bytes = 0;
     knobs_words(&audit->knobs, 0, &line);
     if (line.bytes) document_text(&document, BLOCK_LINE, "knobs of each request: %s", line.data);
-    document_text(&document, BLOCK_LINE, "counted: %s (%lld)", MEASURE_WORDS[audit->by],
-                  (long long)audit->text_tokens);
+    document_text(&document, BLOCK_LINE, "counted: %s (%lld)", MEASURE_WORDS[audit->by], (long long)audit->text_tokens);
     document_add_table(&document, &table);
     if (audit->added_count) {
         const struct table together = TABLE(ADDED_COLUMNS, audit->added, audit->added_count, audit, 0);

@@ -56,7 +56,7 @@ static const struct result_group *group_of(const struct results *results, const 
 /* The best configuration and the second best, and the share of the best one's requests that meet the budget. */
 struct pick {
     size_t config, runner_up;
-    int has_runner_up, is_tied; /* with the runner-up: see is_tie */
+    int has_runner_up, is_tied;             /* with the runner-up: see is_tie */
     double within, within_low, within_high; /* the share and its 95 % interval */
     size_t within_of;                       /* requests */
 };
@@ -117,8 +117,8 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
             latency[count] = tradeoff->at_latency[i];
             accuracy[count++] = tradeoff->at_accuracy[i];
         }
-        pick->has_runner_up = vp_pareto_best(latency, accuracy, count, settings->budget, settings->min_accuracy, &best)
-                              == VP_OK;
+        pick->has_runner_up =
+            vp_pareto_best(latency, accuracy, count, settings->budget, settings->min_accuracy, &best) == VP_OK;
         if (pick->has_runner_up) pick->runner_up = places[best];
         pick->is_tied = pick->has_runner_up && is_tie(tradeoff, pick->config, pick->runner_up);
         share_within(results, tradeoff, settings, pick);
@@ -127,8 +127,7 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
     return found;
 }
 static void add_answer_options(struct text_buffer *out, const struct result_file *file) {
-    if (file->max_new_tokens > 0)
-        text_add_format(out, " --max_new_tokens %lld", (long long)file->max_new_tokens);
+    if (file->max_new_tokens > 0) text_add_format(out, " --max_new_tokens %lld", (long long)file->max_new_tokens);
     if (file->ignore_eos > 0) text_add_string(out, " --ignore_eos");
 }
 /* The options of `vlmprof ask` that send this server the same request; malloc'ed. */
@@ -228,8 +227,8 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
     print_plain("%s: the best within %s ms (%s of %s) of %s\n",
                 setting_text(&results->files[tradeoff->group->paired[pick->config]], name),
                 number_plain(settings->budget).text, of, axis, results->files[tradeoff->group->first].dataset_name);
-    print_plain("  accuracy    %s\n", number_estimate(1, point->accuracy, point->accuracy_low,
-                point->accuracy_high).text);
+    print_plain("  accuracy    %s\n",
+                number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
     print_plain("  %-4s        %s ms%s%s\n", of,
                 number_estimate(1, point->latency, point->latency_low, point->latency_high).text,
                 no_interval_text(tradeoff, settings->percentile, few)[0] ? "; " : "", few);
@@ -324,8 +323,7 @@ static void print_notes(const struct results *results, const struct tradeoff *tr
     results_warn_of_noise(results, &warnings);
     for (size_t i = 0; i < results->notes.count; i++) print_note("vlmprof: %s\n", results->notes.items[i]);
     for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
-    if (accuracies_are_equal(tradeoff))
-        print_note("vlmprof: all accuracies are equal: the fastest was chosen\n");
+    if (accuracies_are_equal(tradeoff)) print_note("vlmprof: all accuracies are equal: the fastest was chosen\n");
     if (results->files[tradeoff->group->first].synthetic)
         print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
     text_list_free(&warnings);

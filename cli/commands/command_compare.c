@@ -43,9 +43,9 @@ static const struct option_spec COMPARE_OPTIONS[] = {
 
 /* The compared columns: latencies, accuracy, and the columns of a baseline, of which the last is a distance. */
 enum { COMPARED_ACCURACY = 6, COMPARED_DIVERGENCE = 9, COMPARED };
-static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION,  METRIC_PREFILL,
-                                               METRIC_DECODE, METRIC_PER_TOKEN, COLUMN_ACCURACY, COLUMN_TOP1,
-                                               COLUMN_ANSWER_AGREEMENT, COLUMN_DIVERGENCE};
+static const int COMPARED_COLUMNS[COMPARED] = {
+    METRIC_TOTAL,     METRIC_TTFT,     METRIC_VISION, METRIC_PREFILL,          METRIC_DECODE,
+    METRIC_PER_TOKEN, COLUMN_ACCURACY, COLUMN_TOP1,   COLUMN_ANSWER_AGREEMENT, COLUMN_DIVERGENCE};
 
 static int is_latency(int which) { return which < COMPARED_ACCURACY; }
 static const char *compared_name(int which) {
@@ -64,19 +64,19 @@ static const char *const INTERVAL_NAMES[] = {"student", "tango", "gaffke"};
 struct compared_row {               /* one comparison */
     const struct result_pair *pair; /* NULL if over all configurations of a task */
     const char *task;
-    int which;             /* index of the column */
-    double mean_a, mean_b; /* means of A's and B's samples */
+    int which;                   /* index of the column */
+    double mean_a, mean_b;       /* means of A's and B's samples */
     double typical_a, typical_b; /* for a latency the geometric means, otherwise the means */
-    double deviation;      /* standard deviation of independent differences; for latencies, of logarithms */
-    double correlation_time; /* pairs that carry as much information as one independent pair; 0 if unknown */
-    int test;              /* TEST_* */
-    struct score_range range; /* range of a score */
-    const char *reason;    /* reason if there is no interval; otherwise NULL */
-    int is_noisy;          /* 1 for a latency if the machine was not quiet for A or B: no verdict */
-    int is_equal;          /* 1 for an accuracy if no pair differs */
-    size_t like;           /* index of an earlier row with the same ratios, plus 1; 0 if none */
-    size_t needed;         /* samples needed to find a change; 0 if unknown */
-    size_t to_decide;      /* samples needed to find or confirm a change, the smaller; 0 if unknown */
+    double deviation;            /* standard deviation of independent differences; for latencies, of logarithms */
+    double correlation_time;     /* pairs that carry as much information as one independent pair; 0 if unknown */
+    int test;                    /* TEST_* */
+    struct score_range range;    /* range of a score */
+    const char *reason;          /* reason if there is no interval; otherwise NULL */
+    int is_noisy;                /* 1 for a latency if the machine was not quiet for A or B: no verdict */
+    int is_equal;                /* 1 for an accuracy if no pair differs */
+    size_t like;                 /* index of an earlier row with the same ratios, plus 1; 0 if none */
+    size_t needed;               /* samples needed to find a change; 0 if unknown */
+    size_t to_decide;            /* samples needed to find or confirm a change, the smaller; 0 if unknown */
 };
 struct comparison_job {
     const struct options *options;
@@ -368,8 +368,8 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
         differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
         row.is_equal &= differences[i] <= 0 && differences[i] >= 0;
     }
-    row.deviation = count > 1 ? vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1))
-                              : (double)NAN;
+    row.deviation =
+        count > 1 ? vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1)) : (double)NAN;
     if (row.correlation_time > 1) row.deviation *= sqrt(row.correlation_time);
     job->has_unknown_range |= row.which == COMPARED_ACCURACY && row.test == TEST_T;
     row.mean_a = vp_statistics_mean(before, count);
@@ -417,8 +417,8 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
         before_means[count] = by_ratio ? exp(before_sum / (double)alike) : before_sum / (double)alike;
         after_means[count++] = by_ratio ? exp(after_sum / (double)alike) : after_sum / (double)alike;
     }
-    struct compared_row row = {.task = job->pairs[first].before->dataset_name, .which = which,
-                               .range = pair_range(&job->pairs[first], which)};
+    struct compared_row row = {
+        .task = job->pairs[first].before->dataset_name, .which = which, .range = pair_range(&job->pairs[first], which)};
     for (size_t pair = first + 1; pair < last; pair++)
         row.range = score_range_common(row.range, pair_range(&job->pairs[pair], which));
     add_comparison(job, &row, before_means, after_means, count);
@@ -428,8 +428,8 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
     size_t most = pair->before->count < pair->after->count ? pair->before->count : pair->after->count;
     double *before = resize(NULL, most + 1, 2 * sizeof *before), *after = before + most + 1;
     for (int which = 0; which < COMPARED; which++) {
-        struct compared_row row = {.pair = pair, .task = pair->before->dataset_name, .which = which,
-                                   .range = pair_range(pair, which)};
+        struct compared_row row = {
+            .pair = pair, .task = pair->before->dataset_name, .which = which, .range = pair_range(pair, which)};
         add_comparison(job, &row, before, after, pair_values(pair, which, before, after, NULL));
     }
     free(before);
@@ -525,13 +525,12 @@ static void adjust_verdicts(struct comparison_job *job) {
         double alpha = COMPARE_ALPHA / (double)job->family;
         size_t confirming;
         /* without a measured spread, no plan is possible */
-        vp_result planned = row->reason          ? VP_ERR_RANGE
-                            : row->test == TEST_T ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95,
-                                                                    &row->needed)
-                                                  : vp_compare_accuracy_plan(
-                                                        isfinite(row->deviation) ? row->deviation : 0,
-                                                        row->range.high - row->range.low, row->test == TEST_RATES,
-                                                        margin, effect, alpha, 0.95, &row->needed);
+        vp_result planned = row->reason ? VP_ERR_RANGE
+                            : row->test == TEST_T
+                                ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95, &row->needed)
+                                : vp_compare_accuracy_plan(isfinite(row->deviation) ? row->deviation : 0,
+                                                           row->range.high - row->range.low, row->test == TEST_RATES,
+                                                           margin, effect, alpha, 0.95, &row->needed);
         if (planned != VP_OK) row->needed = 0;
         /* an accuracy's change beyond the margin needs fewer samples to be found than a verdict of SAME */
         row->to_decide = row->needed;
@@ -576,14 +575,14 @@ static int compare_all(struct comparison_job *job) {
 }
 /* The possible verdicts, the most serious first. The overall verdict is the first one that any comparison has. */
 enum { SAYS_SLOWER, SAYS_WORSE, SAYS_INCONCLUSIVE, SAYS_FASTER, SAYS_BETTER, SAYS_SAME, SAYS_IDENTICAL, SAYS_COUNT };
-static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", "FASTER", "BETTER", "SAME",
-                                             "IDENTICAL"};
+static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", "FASTER",
+                                             "BETTER", "SAME",  "IDENTICAL"};
 #define VERDICT "verdict: " /* starts the first line */
 
 /* Worse is red, better is green, inconclusive is yellow; an unchanged result has no colour. */
 static enum console_color color_of_verdict(const char *text) {
-    static const enum console_color colors[SAYS_COUNT] = {COLOR_RED,   COLOR_RED,   COLOR_YELLOW,
-                                                          COLOR_GREEN, COLOR_GREEN, COLOR_END, COLOR_END};
+    static const enum console_color colors[SAYS_COUNT] = {COLOR_RED,   COLOR_RED, COLOR_YELLOW, COLOR_GREEN,
+                                                          COLOR_GREEN, COLOR_END, COLOR_END};
     if (!strncmp(text, VERDICT, strlen(VERDICT))) text += strlen(VERDICT);
     for (int says = 0; says < SAYS_COUNT; says++) {
         const size_t bytes = strlen(SAYS[says]);
@@ -612,7 +611,7 @@ static const char *why_open(const struct comparison_job *job, const struct compa
 }
 /* All comparisons together. */
 struct verdict {
-    int worst;              /* a SAYS_* value */
+    int worst;                /* a SAYS_* value */
     size_t count[SAYS_COUNT]; /* comparisons with each verdict */
     size_t more;              /* additional samples for the inconclusive ones; 0 if unknown or none */
 };
@@ -626,7 +625,7 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
         /* unchanged answers decide nothing */
         if (says < verdict.worst && !(says == SAYS_INCONCLUSIVE && job->rows[i].is_equal)) verdict.worst = says;
         if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not help against noise */
-        if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan considered these enough */
+        if (needed <= there) is_known &= job->rows[i].reason != NULL;     /* the plan considered these enough */
         else if (needed - there > verdict.more) verdict.more = needed - there;
     }
     if (!is_known) verdict.more = 0;
@@ -658,14 +657,13 @@ static void write_rows(struct document *document, const struct comparison_job *j
             const struct compared_row *row = &job->rows[i];
             char name[PAIR_BYTES], full[PAIR_BYTES + 80];
             if (verdict_of(job, i) != says || (says == SAYS_INCONCLUSIVE && !is_all)) continue;
-            if (!list)
-                list = document_table(document, "configuration|of|mean A|mean B|difference|unit|pairs|verdict");
+            if (!list) list = document_table(document, "configuration|of|mean A|mean B|difference|unit|pairs|verdict");
             pair_text(row->pair, name);
             if (job->before.group_count > 1) snprintf(full, sizeof full, "%.70s %s", row->task, name);
             else snprintf(full, sizeof full, "%s", name);
             CELLS(list, full, compared_name(row->which), number_short(row->typical_a).text,
-                  number_short(row->typical_b).text, difference_text(row, &job->verdicts[i]).text,
-                  unit_of(row->which), number_whole(job->verdicts[i].count).text);
+                  number_short(row->typical_b).text, difference_text(row, &job->verdicts[i]).text, unit_of(row->which),
+                  number_whole(job->verdicts[i].count).text);
             if (why_open(job, row)) text_list_add(list, "%s: %s", SAYS[says], why_open(job, row));
             else if (says == SAYS_INCONCLUSIVE && row->test == TEST_RATES
                      && (job->verdicts[i].low > 0 || job->verdicts[i].high < 0))
@@ -690,8 +688,7 @@ static void write_method(struct document *document, const struct comparison_job 
         "verdicts are corrected for %s%zu comparisons together (Holm, 5 %%): same if the corrected interval is "
         "within these margins, changed if it excludes 0%s",
         *repeats ? "" : "all ", job->family, repeats);
-    document_text(document, BLOCK_LINE,
-                  "an accuracy that is equal in all pairs does not affect the overall verdict");
+    document_text(document, BLOCK_LINE, "an accuracy that is equal in all pairs does not affect the overall verdict");
     document_text(document, BLOCK_LINE,
                   "accuracy of right or wrong answers: Tango's interval, but McNemar's test decides whether it "
                   "changed; of scores with a known range: Gaffke's interval of a bounded mean%s",
@@ -755,8 +752,8 @@ static void put_comparisons(vp_json_writer *writer, const struct comparison_job 
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-1"), KEY("a", job->options->operands[0]),
         KEY("b", job->options->operands[1]), KEY_TEXTS("warnings", &job->warnings), KEY("margin", job->margin),
         KEY("accuracy_margin", job->accuracy_margin), KEY("alpha", COMPARE_ALPHA), KEY("adjustment", "holm"),
-        KEY("adjusted_for", job->family),
-        KEY("verdict", SAYS[verdict->worst]), KEY_BOOL("worse", verdict->worst <= SAYS_WORSE),
+        KEY("adjusted_for", job->family), KEY("verdict", SAYS[verdict->worst]),
+        KEY_BOOL("worse", verdict->worst <= SAYS_WORSE),
         /* null: unknown, or none is inconclusive */ KEY_KNOWN("more_samples_needed", verdict->more, verdict->more),
         KEY_ARRAY("comparisons"));
     for (size_t i = 0; i < job->count; i++) put_comparison(writer, job, i);

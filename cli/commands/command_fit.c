@@ -56,8 +56,8 @@ static void write_coefficients(struct document *document, const struct estimator
 /* Writes the command's answer: the formula of each stage, with its error on configurations that the fit did not see. */
 static void write_formulas(struct document *document, const struct estimator *estimator,
                            const struct evaluation *evaluation) {
-    const int kind = estimator->model.features == VP_LATENCY_WEIGHTS ? VP_LATENCY_PHYSICAL
-                                                                     : (int)estimator->model.features;
+    const int kind =
+        estimator->model.features == VP_LATENCY_WEIGHTS ? VP_LATENCY_PHYSICAL : (int)estimator->model.features;
     const struct part_errors *held_out = evaluation->errors[kind][SPLIT_CONFIG];
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
     struct text_buffer total = {NULL, 0, 0};
@@ -111,8 +111,7 @@ static int fit_engine(const struct options *options, const struct results *resul
     while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(options, "features"))) kind++; /* the option allows no other word */
     estimator = zeroed(1, sizeof *estimator);
     code = measurements_make(number_of(options, "num_experts"), results, &experts, &measurements, &estimator->warnings);
-    if (!code)
-        code = estimator_make(&measurements, results, (vp_latency_features)kind, experts, estimator);
+    if (!code) code = estimator_make(&measurements, results, (vp_latency_features)kind, experts, estimator);
     if (!code) code = estimator_evaluate(&measurements, estimator->model.features, &evaluation);
     if (!code) {
         const struct part_errors *held_out[ESTIMATE_KINDS];

@@ -34,8 +34,7 @@ static int run_help(const struct options *options) {
     const struct command *command = word ? command_of(options->commands, word) : NULL;
     const int manual = is_given(options, "man");
     if (word && (is_given(options, "list") || is_given(options, "completion")))
-        return complain(EXIT_USAGE, "help: --list and --completion take no command or topic: remove \"%s\"",
-                        word);
+        return complain(EXIT_USAGE, "help: --list and --completion take no command or topic: remove \"%s\"", word);
     if (is_given(options, "list")) print_names(options->commands);
     else if (is_given(options, "completion")) completion_print(text_of(options, "completion"), options->commands);
     else if (!word && manual) manual_print_program(options->commands);

@@ -20,12 +20,7 @@
 #include <string.h>
 
 static const struct option_spec INFO_OPTIONS[] = {
-    OPTION_GROUP("input"),
-    OPTION_MODEL,
-    OPTION_SYNTHETIC,
-    OPTION_GROUP("output"),
-    OPTION_JSON,
-    OPTIONS_OF_ALL,
+    OPTION_GROUP("input"), OPTION_MODEL, OPTION_SYNTHETIC, OPTION_GROUP("output"), OPTION_JSON, OPTIONS_OF_ALL,
 };
 
 /* GEMM kernels are chosen by the number of rows: one, few or many. These are examples. */
@@ -105,8 +100,8 @@ static int has_any(const char *name, const char *const *pieces) {
 /* the part that a tensor belongs to, by its name */
 static int part_of(const char *name) {
     static const char *const vision[] = {"vision_", "multi_modal_projector.", "connector.", NULL},
-                      *const tables[] = {".wte.", "embed_tokens", "lm_head", "model.transformer.ff_out.", NULL};
-    return has_any(name, vision)        ? PART_VISION
+                             *const tables[] = {".wte.", "embed_tokens", "lm_head", "model.transformer.ff_out.", NULL};
+    return has_any(name, vision)       ? PART_VISION
            : strstr(name, ".experts.") ? PART_EXPERTS
            : has_any(name, tables)     ? PART_EMBEDDINGS
                                        : PART_LANGUAGE;
@@ -194,8 +189,8 @@ static void print_model(const struct model *model, const struct holdings *holdin
     for (int fp32 = 0; fp32 < 2; fp32++)
         print_plain("%-11s weights %.4g GB, KV cache %lld bytes a token (%.4g GB for all positions), and buffers\n",
                     fp32 ? "  fp32" : "  bf16", (fp32 ? 4 : 2) * (double)holdings->parameters / 1e9,
-                    (long long)cache_bytes(model, fp32), (double)cache_bytes(model,
-                    fp32) * config->max_positions / 1e9);
+                    (long long)cache_bytes(model, fp32),
+                    (double)cache_bytes(model, fp32) * config->max_positions / 1e9);
 }
 
 static void put_cpu(vp_json_writer *writer, const struct cpu_info *cpu) {
@@ -249,8 +244,8 @@ static void print_gpu_tools(int32_t index) {
     if (isfinite(telemetry.sm_clock_mhz) && steady_clock_mhz(&telemetry))
         print_plain("  clocks    SM %.0f of %.0f MHz. vlmprof does not set clocks; for repeatable times: sudo "
                     "nvidia-smi -i %d -lgc %lld,%lld (-rgc undoes it)\n",
-                    telemetry.sm_clock_mhz, telemetry.sm_clock_max_mhz, index,
-                    (long long)steady_clock_mhz(&telemetry), (long long)steady_clock_mhz(&telemetry));
+                    telemetry.sm_clock_mhz, telemetry.sm_clock_max_mhz, index, (long long)steady_clock_mhz(&telemetry),
+                    (long long)steady_clock_mhz(&telemetry));
 }
 /* Prints "activity records of CUPTI .." or "CUDA events: REASON". */
 static void print_launch_timer(void) {
@@ -268,12 +263,11 @@ static void print_gpus(int32_t count) {
         }
         if (gpu.free_bytes != UINT64_MAX)
             snprintf(free_text, sizeof free_text, "%.4g GB", (double)gpu.free_bytes / 1e9);
-        print_plain(
-            "gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %s free; driver for "
-            "CUDA %s, runtime %s\n",
-            i, gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count, (double)gpu.memory_bytes / 1e9,
-            free_text, version_text(gpu.driver_version, driver),
-            version_text(gpu.runtime_version, runtime));
+        print_plain("gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %s free; driver for "
+                    "CUDA %s, runtime %s\n",
+                    i, gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count,
+                    (double)gpu.memory_bytes / 1e9, free_text, version_text(gpu.driver_version, driver),
+                    version_text(gpu.runtime_version, runtime));
         print_gpu_tools(i);
     }
 }

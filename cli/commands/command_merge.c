@@ -7,7 +7,6 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "sweep/reference_layout.h"
 #include "sweep/result_write.h"
 #include "sweep/journal.h"
 #include "sweep/ranks.h"

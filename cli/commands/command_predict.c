@@ -10,7 +10,7 @@
 #include "commands/commands.h"
 #include "commands/settings.h"
 #include "measure/noise.h"
-#include "measure/prune_setting.h"
+#include "measure/engine.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "results/result_read.h"
@@ -32,8 +32,7 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, "tokens of the answer (default: the data's median)"},
     {"views", COUNT, "N", NULL, 0, 100000, NULL,
      "describe a request by counts: passes of the vision encoder (crops and global view); 0: text only"},
-    {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL,
-     "prompt positions: BOS, image and text"},
+    {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, "prompt positions: BOS, image and text"},
     RULED_GROUP("knobs", OF_REQUEST),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -72,7 +71,7 @@ struct asked {
     vp_latency_request *requests;
     char (*sizes)[SIZE_BYTES];
     struct prediction *predictions;
-    double budget; /* NaN if none */
+    double budget;              /* NaN if none */
     struct text_buffer medians; /* the counts that were not given */
 };
 /* Student's interval of the total: the half-widths of the stages, added by the correlation of their residuals. */
@@ -158,14 +157,13 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
         if (negative)
             text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: %s", part_name(stage), negative, count,
                           estimator->model.affine[stage].count ? "they are too small for the recalibration line"
-                                                   : "these features do not exclude impossible times");
+                                                               : "these features do not exclude impossible times");
     }
 }
 static void write_prediction(struct document *document, const vp_latency_request *request, const char *size,
                              const struct prediction *prediction, double budget) {
     char experts[48] = "", weights[32] = "", pruned[80] = "";
-    if (request->weight_bits)
-        snprintf(weights, sizeof weights, ", weights of %d bits", request->weight_bits);
+    if (request->weight_bits) snprintf(weights, sizeof weights, ", weights of %d bits", request->weight_bits);
     if (request->dropped_tokens)
         snprintf(pruned, sizeof pruned, ", of which %d are kept (%.4g blocks see all)",
                  request->vision_tokens - request->dropped_tokens, request->full_blocks);
@@ -204,7 +202,7 @@ static int print_predictions_json(const struct estimator *estimator, const struc
     PUT(&writer, END_ARRAY, END_OBJECT);
     return json_end(&writer);
 }
-/* The counts stand before full_blocks without gaps; padding follows them. */
+/* The counts are before full_blocks without gaps; padding follows them. */
 static int is_same_request(const vp_latency_request *a, const vp_latency_request *b) {
     return !memcmp(&a->views, &b->views, offsetof(vp_latency_request, dropped_tokens) + sizeof a->dropped_tokens)
            && a->full_blocks == b->full_blocks;
@@ -254,8 +252,8 @@ static int predict_size(const struct options *options, const vp_tile_options *ti
     if (read_size("", text, &width, &height)) return EXIT_USAGE;
     if ((result = vp_layout_compute(&geometry, tiles, width, height, &layout, &error)) != VP_OK)
         return complain_result(EXIT_USAGE, text, result, &error);
-    snprintf(size, SIZE_BYTES, "%dx%d%s%s", width, height,
-             tiles->rule == VP_TILE_TIER ? " " : "", tiles->rule == VP_TILE_TIER ? tiles->tier->name : "");
+    snprintf(size, SIZE_BYTES, "%dx%d%s%s", width, height, tiles->rule == VP_TILE_TIER ? " " : "",
+             tiles->rule == VP_TILE_TIER ? tiles->tier->name : "");
     for (int32_t i = 0; text_of(options, "tier") && vp_tier_at(i); i++)
         if (!strcmp(vp_tier_at(i)->name, text_of(options, "tier"))) request->tier_index = i;
     request->views = layout.views;
@@ -268,8 +266,7 @@ static int predict_counts(const struct options *options, vp_latency_request *req
     request->views = (int32_t)number_of(options, "views");
     request->vision_tokens = is_given(options, "vision_tokens") ? (int32_t)number_of(options, "vision_tokens") : 0;
     if (!is_given(options, "views"))
-        return complain(EXIT_USAGE,
-                        "predict needs a request: sizes like 640x480, or --views N (0: text only)");
+        return complain(EXIT_USAGE, "predict needs a request: sizes like 640x480, or --views N (0: text only)");
     if (is_given(options, "tier") || is_given(options, "crops") || is_given(options, "max_crops")
         || is_given(options, "preprocess"))
         return complain(EXIT_USAGE,
@@ -281,8 +278,8 @@ static int predict_counts(const struct options *options, vp_latency_request *req
                         request->views);
     if (!request->views && request->vision_tokens)
         return complain(EXIT_USAGE, "predict: --vision_tokens %d needs --views", request->vision_tokens);
-    request->sequence = is_given(options, "sequence") ? (int32_t)number_of(options, "sequence")
-                                                      : 1 + request->text_tokens;
+    request->sequence =
+        is_given(options, "sequence") ? (int32_t)number_of(options, "sequence") : 1 + request->text_tokens;
     if (request->vision_tokens >= request->sequence)
         return complain(EXIT_USAGE, "predict: %d vision tokens do not fit into a sequence of %d",
                         request->vision_tokens, request->sequence);
@@ -300,8 +297,8 @@ static int predict_pruned(const char *value, vp_latency_request *request) {
         return complain(EXIT_USAGE, "--prune: %s", reason);
     request->dropped_tokens = pruned.image_tokens - pruned.kept_tokens;
     if (request->dropped_tokens)
-        request->full_blocks = request->active_blocks * (pruned.mean_image_tokens - pruned.kept_tokens)
-                               / request->dropped_tokens;
+        request->full_blocks =
+            request->active_blocks * (pruned.mean_image_tokens - pruned.kept_tokens) / request->dropped_tokens;
     return 0;
 }
 /* Predicts all requests of the command line and prints them. Returns 0 or an exit code. */
@@ -383,9 +380,8 @@ static void try_model(const struct estimator *estimator, const struct measuremen
         }
     }
     for (int part = 0; part < ESTIMATE_PARTS; part++)
-        errors->inside[part] = errors->errors[part].of.count
-                                   ? (double)inside[part] / (double)errors->errors[part].of.count
-                                   : (double)NAN;
+        errors->inside[part] =
+            errors->errors[part].of.count ? (double)inside[part] / (double)errors->errors[part].of.count : (double)NAN;
     if (evaluation) guard_budgets(measurements, predicted, evaluation);
     free(predicted);
 }
@@ -446,7 +442,7 @@ static int predict_files(const struct options *options, const struct estimator *
 }
 
 struct recalibration {
-    size_t wanted; /* number of measurements drawn for the lines */
+    size_t wanted;                                       /* number of measurements drawn for the lines */
     vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* learning curves; draws is 0 if there is none */
     struct trial_errors before, after;                   /* errors on the measurements that were not drawn */
     size_t left;                                         /* number of those measurements */

@@ -125,7 +125,7 @@ static int run_command(const struct options *options) {
     } else if (!code)
         print_note("vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json "
                    "in %s\n",
-            text_of(options, "output_dir"));
+                   text_of(options, "output_dir"));
     report_free(&report);
     results_free(&results);
     return code;

@@ -1,6 +1,6 @@
-/* command_run.c: shows where the milliseconds go for one image and one question. The options become the plan of one
- * request (run_prepare), which is run and timed (run_measure, or profile_run with --profile). The answer and the times
- * are printed as text or JSON. */
+/* command_run.c: shows where the milliseconds go for one image and one question. The options become the settings of one
+ * request, which is prepared and timed (measure/input.c, or profile_run with --profile). The answer and the times are
+ * printed as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -11,7 +11,6 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "measure/dump.h"
 #include "measure/input.h"
 #include "measure/measure.h"
 #include "model/model.h"
@@ -38,12 +37,10 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_MODEL,
     OPTION_SYNTHETIC,
     OPTION_PROMPT,
-    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"",
-     .excludes = "raw_prompt"},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"", .excludes = "raw_prompt"},
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT unchanged"},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
-     "print the prompt's text and token ids as JSON and exit; the model does not run",
-     .excludes = "profile dump"},
+     "print the prompt's text and token ids as JSON and exit; the model does not run", .excludes = "profile dump"},
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -51,10 +48,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_CROPS,
     OPTION_VISION_TOKENS,
     OPTION_IMAGE_KNOB("NAME=N"),
-    KNOB_GRID_ROWS(KNOB_RUN_OPTIONS)
-    OPTION_IMPORTANCE_SCORES_FILE,
-    KNOB_EACH_ROWS(KNOB_RUN_OPTIONS)
-    OPTION_GROUP("measuring"),
+    KNOB_GRID_ROWS(KNOB_RUN_OPTIONS) OPTION_IMPORTANCE_SCORES_FILE,
+    KNOB_EACH_ROWS(KNOB_RUN_OPTIONS) OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after one untimed warm-up (default: 1; with --profile 5)"},
     OPTION_COLD,
@@ -91,8 +86,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests to skip before the first cycle"},
     {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests per cycle to run unprofiled"},
     {"warmup", COUNT, "N", "1", 0, 1000000, NULL,
-     "schedule: requests per cycle whose profile is then discarded; --cold: 0",
-     .excludes = "cold"},
+     "schedule: requests per cycle whose profile is then discarded; --cold: 0", .excludes = "cold"},
     {"active", COUNT, "N", "1", 1, 1000000, NULL,
      "schedule: requests per cycle that are then recorded; without schedule options: --num_runs"},
     {"repeat", COUNT, "N", "1", 0, 1000000, NULL,
@@ -107,184 +101,28 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* One request to the engine, with its printed parts. */
-struct run_state {
-    struct request request;
-    vp_engine_options settings; /* of its engine */
-    vp_dump dump;
-    struct timed_runs timed;
-};
+/* One request to the engine, and its runs. */
+struct run_state { struct request request; struct timed_runs timed; };
 
-/* Chooses the decoder blocks of the request: those of --active_blocks, or as many as --num_active_blocks. Returns 0 or
- * an exit code. */
-static int run_choose_blocks(const struct options *options, struct request *request) {
-    const int32_t all = request->model.config.block_count;
-    const struct option_value *list = opt(options, "active_blocks");
-    int32_t *blocks = resize(NULL, (size_t)all, sizeof *blocks);
-    int32_t count = list->given ? 0 : (int32_t)knob_number(&request->knobs, KNOB_BLOCKS);
-    int code = list->given ? 0
-                           : model_choose_blocks(text_of(options, "importance_scores_file"), &request->model, count,
-                                                 blocks);
-    for (int32_t block = 0; block < all && list->given; block++)
-        for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == block) blocks[count++] = block;
-    for (size_t i = 0; i < list->count && list->given && !code; i++)
-        if (list->numbers[i] >= all)
-            code = complain(EXIT_USAGE, "--active_blocks %lld: the model has blocks 0..%d", (long long)list->numbers[i],
-                            all - 1);
-    if (!code) knob_set_list(&request->knobs, KNOB_BLOCKS, blocks, count);
-    free(blocks);
-    return code;
-}
-/* Sets the knobs of the request. Returns 0 or an exit code. */
-static int run_choose_knobs(const struct options *options, struct request *request) {
-    const vp_model_config *config = &request->model.config;
-    int code;
-    for (int knob = 0; knob < KNOB_EACH_END; knob++) {
-        const char *option = KNOBS[knob].option;
-        if (KNOBS[knob].of == KNOB_OF_IMAGES) continue; /* run_check_knobs and the tiling's options */
-        if (!is_given(options, option)) knob_set_of_model(&request->knobs, knob, config);
-        else if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&request->knobs, knob, number_of(options, option));
-        else knob_set_text(&request->knobs, knob, text_of(options, option));
-    }
-    if (!config->expert_count && is_given(options, "top_k"))
-        return complain(EXIT_USAGE, "--top_k: %s has no experts to choose from",
-                        vp_architecture_name(config->architecture));
-    if (knob_number(&request->knobs, KNOB_TOP_K) > config->expert_count)
-        return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts",
-                        (long long)knob_number(&request->knobs, KNOB_TOP_K), config->expert_count);
-    if (is_given(options, "active_blocks")
-        && (is_given(options, "num_active_blocks") || is_given(options, "importance_scores_file")))
-        return complain(EXIT_USAGE,
-                        "--active_blocks names the blocks; remove --num_active_blocks and --importance_scores_file");
-    if (request->tiles.tier) knob_set_text(&request->knobs, KNOB_TIER, request->tiles.tier->name);
-    if ((code = run_choose_blocks(options, request)) != 0) return code;
-    return is_given(options, "prune") ? prune_check("prune", &opt(options, "prune")->text, 1) : 0;
-}
-
-/* Loads the images of the request and cuts them into crops. Returns 0 or an exit code. */
-static int run_load_images(const struct options *options, struct request *request) {
-    const struct image_size size = {NULL, request->tiles.rule == VP_TILE_TOKENS ? request->tiles.vision_tokens : 0,
-                                    knob_text(&request->knobs, KNOB_IMAGE),
-                                    (int32_t)knob_number(&request->knobs, KNOB_IMAGE), &request->tiles};
-    return request_load_images(request, options->operands, options->operand_count, &size);
-}
-
-/* Checks knobs that do not apply to a model, and the one for its images. Returns 0 or EXIT_USAGE. */
-static int run_check_knobs(const struct options *options, struct request *request) {
-    static const char *const knobs[] = {"style", "preprocess", "tier", "max_crops", "crops"};
-    const struct model *model = &request->model;
-    const int is_tiled = model->rules->is_tiled;
-    struct image_size size = {NULL, request->tiles.rule == VP_TILE_TOKENS ? request->tiles.vision_tokens : 0, NULL, 0,
-                              NULL};
-    int32_t *values = NULL;
-    size_t count = 0;
-    char *name = NULL;
-    int code = image_knob_read(text_of(options, "image_knob"), &name, &values, &count);
-    if (!code && count) {
-        knob_set_text(&request->knobs, KNOB_IMAGE, name);
-        knob_set_number(&request->knobs, KNOB_IMAGE, values[0]);
-        size.knob = knob_text(&request->knobs, KNOB_IMAGE);
-        size.knob_value = values[0];
-    }
-    FREE_ALL(name, values);
-    if (!code && count > 1) code = complain(EXIT_USAGE, "--image_knob: run takes only one value; sweep takes several");
-    if (!code && count && (is_given(options, "vision_tokens") || is_tiled))
-        return complain(EXIT_USAGE, is_tiled ? "--image_knob: for Molmo's crops, use --max_crops, --tier ..."
-                                             : "--image_knob and --vision_tokens cannot be used together");
-    if (!code) code = model->rules->knobs(model, &size, "vision_tokens");
-    for (size_t i = 0; !is_tiled && i < sizeof knobs / sizeof *knobs; i++)
-        if (!code && is_given(options, knobs[i]))
-            code = complain(EXIT_USAGE, "--%s: %s exist only for Molmo models, not for %s", knobs[i],
-                            i ? "tiles and tiers" : "prompt styles",
-                            vp_architecture_name(model->config.architecture));
-    return code;
-}
-
-/* Makes the prompt, cuts the image and tokenizes. Returns 0 or an exit code. */
-static int run_prompt(const struct options *options, struct request *request) {
-    const char *text = text_of(options, "prompt");
-    const int raw = is_given(options, "raw_prompt"), image_count = (int)options->operand_count;
-    int code = 0;
-    if (model_is_blind(&request->model) && is_given(options, "prune"))
-        return complain(EXIT_USAGE, "--prune: %s reads only text, so there are no image tokens",
-                        vp_architecture_name(request->model.config.architecture));
-    if (image_count && model_is_blind(&request->model))
-        return complain(EXIT_USAGE, "%s: %s reads only text: remove the image", request->model.name,
-                        vp_architecture_name(request->model.config.architecture));
-    if ((code = check_image_count(&request->model, image_count)) != 0) return code;
-    if (raw) request->sample.prompt = copy_text(text, strlen(text));
-    else {
-        request->sample.prompt = request->model.rules->prompt(&request->model, text_of(options, "style"), text,
-                                                               NULL, image_count);
-        warn_of_template(&request->model);
-    }
-    request->sample.question = copy_text(text, strlen(text));
-    if (image_count) code = run_load_images(options, request);
-    return code ? code : tokenize_input(request);
-}
-
-/* Makes the plan of the request from the options. Loads the tokenizer, the configuration and the image, but no weights.
- * Returns 0 or an exit code. */
-static int run_prepare(const struct options *options, struct request *request) {
-    int code;
-    if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
-    if ((code = tile_options_of(options, &request->tiles)) != 0 || (code = check_engine_options(options)) != 0)
-        return code;
-    if ((code = model_load(options, &request->model)) != 0 || (code = run_check_knobs(options, request)) != 0
-        || (code = run_choose_knobs(options, request)) != 0)
-        return code;
-    if (!is_given(options, "max_crops") && request->tiles.rule == VP_TILE_ADAPTIVE)
-        request->tiles.max_crops = request->model.config.geometry.max_crops;
-    if ((code = run_prompt(options, request)) != 0) return code;
-    request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
-    request->input.ignore_eos = is_given(options, "ignore_eos");
-    input_apply_knobs(&request->input, &request->knobs); /* after the image, because pruning counts its tokens */
-    input_seed_pruning(&request->input, (uint32_t)number_of(options, "seed"), 0);
-    if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
-    return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
-}
-
-/* Runs the request once. */
-static int run_pass(void *with, struct pass_result *run) {
-    struct run_state *state = with;
-    vp_error error = {VP_OK, -1, "", ""};
-    const vp_result result = request_run(&state->request.session, &state->request.input, run, &error);
-    return result == VP_OK ? 0 : complain_result(exit_code_of(result), NULL, result, &error);
-}
-/* After this, each run is copied out. */
-static void run_dumps(void *with) {
-    struct run_state *state = with;
-    struct request *request = &state->request;
-    dump_reserve(&state->dump, &request->model, &request->input);
-    request->input.dump = &state->dump;
-}
-/* Adds the difference between two runs of this request, and warns if the machine was not quiet. */
-static void run_warn(struct timed_runs *timed) {
-    size_t count = timed->count > 1 ? (size_t)timed->count - 1 : 0;
-    double *ratios = resize(NULL, count + 1, sizeof *ratios);
-    for (size_t i = 0; i < count; i++)
-        ratios[i] = log((double)timed->runs[i + 1].total_ns / (double)timed->runs[i].total_ns);
-    timed->noise.pair_count = (int64_t)count;
-    timed->noise.spread = vp_noise_spread(ratios, count);
-    free(ratios);
-    runs_warn(timed, &timed->noise);
-}
-/* Opens the engine, runs the request and writes the --dump of the last run. Returns 0 or an exit code. */
-static int run_measure(const struct options *options, struct run_state *state) {
-    struct request *request = &state->request;
-    const char *dump = text_of(options, "dump");
-    const struct pass_backend engine = {state, run_pass, dump ? run_dumps : NULL};
-    state->settings = engine_options_of(options);
-    state->timed.is_cold = is_given(options, "cold");
-    int code = request_open(&state->settings, request);
-    if (!code)
-        code = runs_measure(&engine, (int32_t)number_of(options, "num_runs"), request->input.new_tokens, &state->timed);
-    if (code) return code;
-    run_warn(&state->timed);
-    return dump && state->timed.count
-               ? dump_write(dump, &request->session, &request->input, &state->timed.runs[state->timed.count - 1],
-                            &state->dump)
-               : 0;
+/* Returns the settings of the request; the model and its knobs are checked later. */
+static struct request_settings run_settings_of(const struct options *options) {
+    static const char *const of_tiles[] = {"preprocess", "tier", "max_crops", "crops"};
+    struct request_settings settings = {
+        .engine = engine_options_of(options), .images = options->operands, .image_count = options->operand_count,
+        .prompt = text_of(options, "prompt"), .style = text_of(options, "style"),
+        .is_raw = is_given(options, "raw_prompt"), .has_max_crops = is_given(options, "max_crops"),
+        .image_knob = text_of(options, "image_knob"),
+        .importance_scores_file = text_of(options, "importance_scores_file"),
+        .active_blocks = is_given(options, "active_blocks") ? opt(options, "active_blocks") : NULL,
+        .new_tokens = (int32_t)number_of(options, "max_new_tokens"), .ignore_eos = is_given(options, "ignore_eos"),
+        .num_runs = (int32_t)number_of(options, "num_runs"), .is_cold = is_given(options, "cold"),
+        .dump = text_of(options, "dump")};
+    for (int knob = 0; knob < KNOB_EACH_END; knob++)
+        if (KNOBS[knob].option && has_option(options, KNOBS[knob].option) && is_given(options, KNOBS[knob].option))
+            settings.knobs[knob] = opt(options, KNOBS[knob].option);
+    for (size_t i = 0; i < sizeof of_tiles / sizeof *of_tiles && !settings.only_tiled; i++)
+        if (is_given(options, of_tiles[i])) settings.only_tiled = of_tiles[i];
+    return settings;
 }
 
 /* Prints a row of the table: a stage or, with steps > 0, the mean of that many decode steps. TFLOP/s and GB/s are the
@@ -320,7 +158,7 @@ static void print_sum(const struct run_state *state, const char *name, int metri
 static void print_stages(const struct run_state *state) {
     double total = range_of_runs(state->timed.runs, state->timed.count, metric_of, METRIC_TOTAL).median;
     const int is_range = state->timed.count >= 3;
-    int32_t steps = state->timed.runs[0].token_count - 1;
+    int32_t steps = state->timed.runs[0].reply.token_count - 1;
     print_plain("\n%-18s %*s %7s %9s %9s %10s %9s %9s %8s%s\n", "stage", is_range ? 26 : 11,
                 is_range ? "ms, median [range]" : "ms", "share", "host ms", "launches", "GFLOP", "GB", "TFLOP/s",
                 "GB/s", state->request.model.synthetic ? "   (synthetic weights)" : "");
@@ -359,7 +197,7 @@ static void print_pictures(const struct request *request) {
     }
     print_plain("tokens   %d = %d image (%d features, %d separators, %d marker) + %d text\n",
                 sequence_of(&request->input), whole->image_tokens, whole->feature_tokens, whole->col_tokens,
-                whole->marker_tokens, request->input.text_count);
+                whole->marker_tokens, request->input.tokens.count);
 }
 
 /* Prints the time it took to open the engine. */
@@ -389,13 +227,12 @@ static void print_run(const struct options *options, const struct run_state *sta
                 request->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
                 text_of(options, "weights"));
     if (request->model.config.expert_count)
-        print_plain("top_k %d of %d, ", request->input.top_k, request->model.config.expert_count);
-    print_plain("blocks %d of %d\n", request->input.block_count, request->model.config.block_count);
+        print_plain("top_k %d of %d, ", request->input.engine.top_k, request->model.config.expert_count);
+    print_plain("blocks %d of %d\n", request->input.engine.active_block_count, request->model.config.block_count);
     print_plain("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024%s%s\n", vp_engine_device(request->session.engine),
                 note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "",
-                vp_engine_gemm(request->session.engine, 1),
-                vp_engine_gemm(request->session.engine, 1024), activations ? "; activations " : "",
-                activations ? activations : "");
+                vp_engine_gemm(request->session.engine, 1), vp_engine_gemm(request->session.engine, 1024),
+                activations ? "; activations " : "", activations ? activations : "");
     print_opening(request);
     if (layout && !request->model.rules->is_tiled) print_pictures(request);
     else if (layout) {
@@ -403,21 +240,21 @@ static void print_run(const struct options *options, const struct run_state *sta
                     layout->width_px, layout->height_px, layout->tiling.rows, layout->tiling.cols, layout->crops,
                     layout->canvas_width_px, layout->canvas_height_px,
                     request->tiles.tier ? request->tiles.tier->name : text_of(options, "preprocess"));
-        print_plain(
-            "tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision "
-            "tokens %d\n",
-            sequence_of(&request->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
-            layout->marker_tokens, request->input.text_count, layout->theoretical_tokens);
-    } else print_plain("tokens   %d = %s%d text, no image\n", sequence_of(&request->input),
-                       request->input.no_bos ? "" : "1 BOS + ", request->input.text_count);
+        print_plain("tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision "
+                    "tokens %d\n",
+                    sequence_of(&request->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
+                    layout->marker_tokens, request->input.tokens.count, layout->theoretical_tokens);
+    } else
+        print_plain("tokens   %d = %s%d text, no image\n", sequence_of(&request->input),
+                    request->input.tokens.no_bos ? "" : "1 BOS + ", request->input.tokens.count);
     if (request->input.prune.how.method != VP_PRUNE_NONE) {
         struct text_buffer pruned = {NULL, 0, 0};
         prune_text(&pruned, &request->pruned);
         print_plain("prune    %s: %s\n", knob_text(&request->knobs, KNOB_PRUNE), pruned.data);
         free(pruned.data);
     }
-    print_plain("output   %d token%s%s\n", run->token_count, plural_s((int64_t)run->token_count),
-                run->ended_by_eos ? ", the last is EOS" : "");
+    print_plain("output   %d token%s%s\n", run->reply.token_count, plural_s((int64_t)run->reply.token_count),
+                run->reply.ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
     runs_print(&state->timed);
     runs_print_terms(&state->timed);
@@ -467,7 +304,7 @@ static void print_run_json(const struct options *options, const struct run_state
     put_point_times(&writer, &point);
     runs_put_medians(&writer, &state->timed);
     put_opening(&writer, request);
-    runs_put_end(&writer, options, &state->timed, request->session.engine, &state->settings, NULL);
+    runs_put_end(&writer, options, &state->timed, request->session.engine, &request->settings->engine, NULL);
 }
 
 /* --show_prompt: prints the prompt's text, its ids as in struct prompt_tokens, and the sequence length. */
@@ -475,21 +312,27 @@ static void print_prompt(const struct request *request) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 0);
     PUT(&writer, KEY_OBJECT(NULL), KEY("prompt_text", request->sample.prompt));
-    put_ints(&writer, "ids", request->input.text_ids,
-             request->input.no_bos ? sequence_of(&request->input) : request->input.text_count);
-    PUT(&writer, KEY("text_tokens", request->input.text_count),
+    put_ints(&writer, "ids", request->input.tokens.ids,
+             request->input.tokens.no_bos ? sequence_of(&request->input) : request->input.tokens.count);
+    PUT(&writer, KEY("text_tokens", request->input.tokens.count),
         KEY("image_tokens", layout_of(&request->input) ? layout_of(&request->input)->image_tokens : 0),
         KEY("total_sequence_length", sequence_of(&request->input)), END_OBJECT);
     json_end(&writer); /* main checks stdout */
 }
 static int run_command(const struct options *options) {
-    struct run_state state = {0};
+    struct request_settings settings = run_settings_of(options);
+    struct run_state state = {.request.settings = &settings};
     const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
     struct profile_settings profile;
     int code;
     if (profiles && (code = profile_settings_read(options, &profile)) != 0) return code;
-    code = run_prepare(options, &state.request);
-    if (!code && !shows) code = profiles ? profile_run(&profile, &state.request) : run_measure(options, &state);
+    if (!settings.prompt) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
+    if ((code = tile_options_of(options, &settings.tiles)) != 0 || (code = check_engine_options(options)) != 0)
+        return code;
+    code = model_load(options, &state.request.model);
+    if (!code) code = request_prepare(&state.request);
+    if (!code && !shows)
+        code = profiles ? profile_run(&profile, &state.request) : request_measure(&state.request, &state.timed);
     if (!code && shows) print_prompt(&state.request);
     else if (!code && !profiles && state.timed.count)
         (is_given(options, "json") ? print_run_json : print_run)(options, &state);
@@ -499,7 +342,6 @@ static int run_command(const struct options *options) {
     }
     runs_close(&state.timed);
     request_close(&state.request);
-    dump_free(&state.dump);
     return code;
 }
 

@@ -5,7 +5,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "results/result_scores.h"
+#include "results/result_read.h"
 #include "score/score_captions.h"
 #include "score/score_rules.h"
 #include "score/scoring.h"
@@ -46,9 +46,8 @@ static int score_captions(struct score_job *job, int metric) {
     uint32_t list = VP_JSON_NONE;
     int code = 0;
     if (strcmp(clean, "rule") && strcmp(clean, "none"))
-        return complain(
-            EXIT_USAGE,
-            "--clean: captions take \"rule\" (built-in tokenizer) or \"none\" (words between white space)");
+        return complain(EXIT_USAGE,
+                        "--clean: captions take \"rule\" (built-in tokenizer) or \"none\" (words between white space)");
     job->by_words = !strcmp(clean, "none");
     if (parse_json(&parsed, job->text, job->text_bytes, &error) == VP_OK) {
         if (node_is(&parsed.json, 0, VP_JSON_ARRAY)) list = 0;
@@ -59,8 +58,7 @@ static int score_captions(struct score_job *job, int metric) {
     if (!code) code = caption_lines(job, &scoring, &parsed, metric);
     if (!code && job->bad_lines)
         code = complain(EXIT_INPUT, "%s: %d line%s %s like the first; see %s", job->source, job->bad_lines,
-                        plural_s((int64_t)job->bad_lines),
-                        job->bad_lines == 1 ? "is not an object" : "are not objects",
+                        plural_s((int64_t)job->bad_lines), job->bad_lines == 1 ? "is not an object" : "are not objects",
                         job->bad_lines == 1 ? "its row" : "their rows");
     scoring_free(&scoring);
     free(parsed.nodes);

@@ -9,7 +9,6 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "measure/dump.h"
 #include "measure/input.h"
 #include "model/model.h"
 #include "measure/provenance.h"
@@ -78,8 +77,8 @@ struct verdict {
     char device[200], reason[LINE_BYTES];
     double errors[ERRORS]; /* the worst over trials and steps */
     double limits[ERRORS];
-    int has[ERRORS];       /* flags: the trials have such outputs, and the backend completed */
-    double ms;             /* mean of the trials */
+    int has[ERRORS]; /* flags: the trials have such outputs, and the backend completed */
+    double ms;       /* mean of the trials */
     int32_t tokens_equal;
     int ok;
 };
@@ -89,7 +88,7 @@ struct selftest {
     struct trial trials[TRIALS];
     int32_t max_sequence, max_views;
     struct outcome reference, tested, unswitched; /* the last one: the GPU in bf16 without a switch */
-    double plain[ERRORS]; /* errors of the plain kernel in bf16 */
+    double plain[ERRORS];                         /* errors of the plain kernel in bf16 */
     struct verdict verdicts[VERDICTS_MAX];
     int verdict_count;
     char skipped[LINE_BYTES]; /* reason if nothing ran on a GPU; otherwise empty */
@@ -146,14 +145,13 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
     if (code) return code;
     trial->blocks = resize(NULL, (size_t)config->block_count, sizeof *trial->blocks);
     for (int32_t block = 0; block < config->block_count; block++)
-        if (block != skipped_block || config->block_count == 1) trial->blocks[trial->input.block_count++] = block;
-    trial->input.blocks = trial->blocks;
-    trial->input.top_k = skipped_block < 0 ? config->top_k : config->expert_count;
-    trial->input.text_ids = trial->sample.text_ids;
-    trial->input.text_count = trial->sample.text_count;
-    trial->input.no_bos = trial->sample.no_bos;
-    trial->input.new_tokens = TRIAL_TOKENS;
-    trial->input.ignore_eos = 1;
+        if (block != skipped_block || config->block_count == 1)
+            trial->blocks[trial->input.engine.active_block_count++] = block;
+    trial->input.engine.active_blocks = trial->blocks;
+    trial->input.engine.top_k = skipped_block < 0 ? config->top_k : config->expert_count;
+    trial->input.tokens = trial->sample.tokens;
+    trial->input.engine.max_new_tokens = TRIAL_TOKENS;
+    trial->input.engine.ignore_eos = 1;
     if (positions_of(&trial->input) > selftest->max_sequence)
         selftest->max_sequence = (int32_t)positions_of(&trial->input) + 1;
     return check_sequence(&selftest->model, &trial->input);
@@ -172,9 +170,8 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
         vp_dump *dump = &out->dumps[i];
         if (!dump->logits) dump_reserve(dump, &selftest->model, &input);
         memset(dump->logits, 0xff, TRIAL_TOKENS * (size_t)selftest->model.config.embedding_size * sizeof(float));
-        if (input.cuts)
-            memset(dump->image_features, 0xff, feature_count(selftest, &input.cuts->whole) * sizeof(float));
-        input.dump = dump;
+        if (input.cuts) memset(dump->image_features, 0xff, feature_count(selftest, &input.cuts->whole) * sizeof(float));
+        input.engine.dump = dump;
         show_progress("%s, %s: request %d of %d", verdict->backend, verdict->gemm, i + 1, TRIALS);
         result = request_run(&session, &input, &out->runs[i], error);
         verdict->ms += metric_of(&out->runs[i], METRIC_TOTAL) / TRIALS;
@@ -196,22 +193,22 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
     for (int i = 0; i < TRIALS; i++) {
         const vp_dump *tested = &selftest->tested.dumps[i], *reference = &selftest->reference.dumps[i];
         const vp_layout *layout = layout_of(&selftest->trials[i].input);
-        const int32_t *ours = selftest->tested.runs[i].tokens, *theirs = selftest->reference.runs[i].tokens;
-        const int has_all_experts = selftest->trials[i].input.top_k == selftest->model.config.expert_count;
+        const int32_t *ours = selftest->tested.runs[i].reply.tokens, *theirs = selftest->reference.runs[i].reply.tokens;
+        const int has_all_experts = selftest->trials[i].input.engine.top_k == selftest->model.config.expert_count;
         int same = 1;
         double *logits = &verdict->errors[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED];
         double *features = &verdict->errors[ERROR_FEATURES];
-        verdict->has_other_bits |= selftest->unswitched.dumps[i].logits
-                                   && memcmp(tested->logits, selftest->unswitched.dumps[i].logits,
-                                             TRIAL_TOKENS * row * sizeof(float)) != 0;
+        verdict->has_other_bits |=
+            selftest->unswitched.dumps[i].logits
+            && memcmp(tested->logits, selftest->unswitched.dumps[i].logits, TRIAL_TOKENS * row * sizeof(float)) != 0;
         verdict->has[ERROR_FEATURES] |= layout != NULL;
         verdict->has[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED] = 1;
         if (layout)
             *features = worse_of(*features, relative_error(tested->image_features, reference->image_features,
                                                            feature_count(selftest, layout)));
         for (size_t step = 0; step < TRIAL_TOKENS && same; step++) {
-            *logits = worse_of(*logits,
-                               relative_error(tested->logits + step * row, reference->logits + step * row, row));
+            *logits =
+                worse_of(*logits, relative_error(tested->logits + step * row, reference->logits + step * row, row));
             same = ours[step] == theirs[step];
             verdict->tokens_equal += same;
         }
@@ -229,8 +226,8 @@ static double limit_of(const struct selftest *selftest, int error, int is_fp32, 
 /* Tries a backend and adds its verdict; adds none if the CPU has no such kernel for this arithmetic. */
 static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm,
                   const vp_gpu_word *gpu) {
-    vp_engine_options settings = engine_options_for(&selftest->settings, &selftest->model, selftest->max_sequence,
-                                                    selftest->max_views);
+    vp_engine_options settings =
+        engine_options_for(&selftest->settings, &selftest->model, selftest->max_sequence, selftest->max_views);
     struct verdict *verdict = &selftest->verdicts[selftest->verdict_count];
     vp_error error = {VP_OK, -1, "", ""};
     const int is_fp32 = weights == VP_WEIGHTS_FP32, is_plain = !is_fp32 && !strcmp(gemm, "plain");
@@ -334,9 +331,9 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
         const struct pass_input *input = &selftest->trials[i].input;
         PUT(&writer, KEY_OBJECT(NULL), KEY("name", selftest->trials[i].name),
             KEY("views", layout_of(input) ? layout_of(input)->views : 0),
-            KEY("total_sequence_length", sequence_of(input)),
-            KEY("output_tokens", input->new_tokens), KEY("top_k", input->top_k));
-        put_ints(&writer, "active_block_indices", input->blocks, input->block_count);
+            KEY("total_sequence_length", sequence_of(input)), KEY("output_tokens", input->engine.max_new_tokens),
+            KEY("top_k", input->engine.top_k));
+        put_ints(&writer, "active_block_indices", input->engine.active_blocks, input->engine.active_block_count);
         vp_json_end_object(&writer);
     }
     PUT(&writer, END_ARRAY, KEY_ARRAY("checks"));
@@ -346,8 +343,7 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
         PUT(&writer, KEY_OBJECT(NULL), KEY("backend", verdict->backend),
             KEY("weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16"), KEY("gemm", verdict->gemm),
             KEY("gpu", verdict->gpu), KEY("device", verdict->device[0] ? verdict->device : NULL),
-            KEY_BOOL("ok", verdict->ok),
-            KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
+            KEY_BOOL("ok", verdict->ok), KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
         for (int k = 0; k < ERRORS; k++) {
             char key[40];
             snprintf(key, sizeof key, "%s_error", ERROR_KEYS[k]);

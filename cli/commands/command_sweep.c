@@ -1,37 +1,24 @@
-/* command_sweep.c: measures a grid of knobs over a data set, in one process or as one of several. The options become a
- * plan (sweep_plan). The journal lists what is already measured (sweep_open); sweep/sweep_point.c measures the rest.
- * Then the result files are made from all journals (sweep_merge) and a summary is printed. */
+/* command_sweep.c: measures a grid of knobs over a data set, in one process or as one of several. The options become
+ * settings and a plan (sweep_plan), sweep/sweep_run.c measures it and writes the result files, and a summary is
+ * printed. */
 #include "base/console.h"
-#include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
-#include "results/metrics.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "data/plan.h"
 #include "model/model.h"
-#include "measure/engine.h"
 #include "score/score_rules.h"
-#include "sweep/journal.h"
-#include "sweep/plan_cost.h"
 #include "profile/profiler.h"
-#include "sweep/ranks.h"
 #include "server/endpoint.h"
-#include "sweep/result_write.h"
-#include "sweep/served_point.h"
-#include "sweep/sweep_point.h"
+#include "sweep/sweep.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
-#include "vlmprof_file.h"
 #include "vlmprof_score.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
@@ -65,12 +52,10 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_SAME_IMAGE,
     OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
-    KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS)
-    OPTION_IMPORTANCE_SCORES_FILE,
+    KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS) OPTION_IMPORTANCE_SCORES_FILE,
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
-    KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS)
-    OPTION_GROUP("measuring"),
+    KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS) OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
      "timed runs of every point; with --stop_half_width the minimum"},
     {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL,
@@ -80,8 +65,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      .needs = "stop_half_width"},
     {"time_box_s", REAL, "S", "0", 0, 1000000, NULL,
      "with --stop_half_width: time limit for the runs of a point, in seconds; 0: no limit", .needs = "stop_half_width"},
-    {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off",
-     "stage: times of all stages; off: only of the whole request", OF_ENGINE},
+    {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off", "stage: times of all stages; off: only of the whole request",
+     OF_ENGINE},
     {"bare_every", COUNT, "N", "8", 0, 1000000, NULL,
      "run every Nth point twice more, with and without stage times, to measure the tool's own overhead; 0: never",
      OF_ENGINE},
@@ -91,8 +76,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "maximum tokens per answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
-    {"max_retries", COUNT, "N", "2", 0, 100, NULL,
-     "retries of a run after a device error before the point fails"},
+    {"max_retries", COUNT, "N", "2", 0, 100, NULL, "retries of a run after a device error before the point fails"},
     {"retry_failed", FLAG, NULL, NULL, 0, 0, NULL, "measure failed points again"},
     OPTION_SEED,
     OPTION_DEVICE,
@@ -108,8 +92,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTIONS_OF_OPERATIONS,
     {"trace", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: a Chrome trace of each in profiler_traces"},
     OPTION_GROUP("output"),
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal",
-     .is_required = 1, .unless = "plan"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal", .is_required = 1,
+     .unless = "plan"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL,
      "print the grid, its memory use and expected time, and the differences that the samples can resolve; measures and "
      "writes nothing"},
@@ -118,48 +102,6 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* Returns 1 if all result files of the plan exist and start as they should. */
-static int are_files_there(const struct sweep *sweep) {
-    int there = 1;
-    for (size_t i = 0; i < sweep->plan.configuration_count && there; i++) {
-        struct result_found found;
-        there = result_check(sweep->settings.output_dir, sweep->plan.configurations[i].file_name,
-                             sweep->index.plan, &found) == 0
-                && found.status;
-        free(found.status);
-    }
-    return there;
-}
-/* Writes the result files after the last point. With several processes, the last one to finish writes them, and only if
- * the journals have changed since the last merge. Returns 0 or an exit code. */
-static int sweep_merge(struct sweep *sweep) {
-    const char *folder = sweep->settings.output_dir;
-    char state[96], before[96] = "", text[400];
-    int code, fd = ranks_lock(folder);
-    struct journal_index all = {0};
-    if (fd < 0) return EXIT_OUTPUT;
-    if (read(fd, before, sizeof before - 1) < 0) before[0] = 0;
-    code = ranks_read_folder(&all, folder, &sweep->journal);
-    if (!code) ranks_state(&all, state, sizeof state);
-    if (!code && ranks_missing(&all, text, sizeof text)) {
-        print_note("vlmprof: rank %d of %d is done; the last one to finish writes the result files; not finished: "
-                   "%s%s\n",
-            sweep->rank.rank, sweep->rank.world_size, text,
-            strstr(text, "(stopped)") || strstr(text, "(no journal)")
-                ? "; to run the part of a dead rank R: RANK=R, the same WORLD_SIZE and the same command"
-                : "");
-    } else if (!code && (sweep->rank.world_size == 1 || strcmp(before, state) || !are_files_there(sweep))) {
-        code = ranks_merge(&all, folder, 0, &sweep->results);
-        sweep->has_merged = !code;
-        if (!code
-            && (pwrite(fd, state, strlen(state), 0) != (ssize_t)strlen(state) || ftruncate(fd, (off_t)strlen(state))
-                || fsync(fd)))
-            code = complain(EXIT_OUTPUT, "%s/.vlmprof-merge cannot be written: %s", folder, strerror(errno));
-    }
-    index_free(&all);
-    close(fd);
-    return code;
-}
 /* Prints the summary as JSON. Returns `code`, or the exit code of an error. */
 static int print_summary(const struct sweep *sweep, const struct text_list *warnings, int code) {
     vp_json_writer writer;
@@ -189,10 +131,10 @@ static int sweep_report(const struct sweep *sweep) {
     summaries_warn(&sweep->results, &warnings);
     for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
     print_note("vlmprof: %s%zu configuration%s, %zu point%s (%zu measured now, %lld failed) in %s%s; next: vlmprof "
-               "report %s\n", rank,
-               sweep->plan.configuration_count, plural_s((int64_t)sweep->plan.configuration_count), sweep->point_count,
-               plural_s((int64_t)sweep->point_count), sweep->done - sweep->done_before, (long long)sweep->failed,
-               sweep->settings.output_dir,
+               "report %s\n",
+               rank, sweep->plan.configuration_count, plural_s((int64_t)sweep->plan.configuration_count),
+               sweep->point_count, plural_s((int64_t)sweep->point_count), sweep->done - sweep->done_before,
+               (long long)sweep->failed, sweep->settings.output_dir,
                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "",
                sweep->settings.output_dir);
     if (sweep->plan.repeats)
@@ -223,22 +165,6 @@ static int sweep_rank(struct sweep *sweep) {
     snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
     return 0;
 }
-/* Complains if the folder has journals of a sweep with another number of processes: its samples would be measured
- * again. Returns 0 or an exit code. */
-static int check_folder(const struct sweep *sweep, const char *folder) {
-    struct text_list names = {NULL, 0};
-    int64_t rank, world_size;
-    int code = names_of_folder(folder, &names);
-    for (size_t i = 0; i < names.count && !code; i++)
-        if (can_parse_journal_name(names.items[i], &rank, &world_size) && world_size != sweep->rank.world_size)
-            code = complain(
-                EXIT_USAGE,
-                "%s/%s belongs to a sweep with %lld processes, but this one has %d: continue with as many, or use "
-                "another --output_dir",
-                folder, names.items[i], (long long)world_size, sweep->rank.world_size);
-    text_list_free(&names);
-    return code;
-}
 /* Reads and checks the options for the number of runs of a point. Returns 0 or an exit code. */
 static int sweep_rules(struct sweep *sweep) {
     const struct options *options = sweep->options;
@@ -266,7 +192,7 @@ static int check_sweep_options(const struct options *options) {
     if (text_of(options, "dataset_name")
         && (!text_of(options, "dataset_name")[0] || strchr(text_of(options, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or contain a "
-            "slash");
+                                    "slash");
     if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name needs a single --data file; several are named after their stems");
     if (text_of(options, "annotations") && opt(options, "data")->count > 1)
@@ -274,96 +200,6 @@ static int check_sweep_options(const struct options *options) {
                         "--annotations needs a single --data file; for several, annotations are found by their "
                         "official names");
     return 0;
-}
-/* Complains about an existing file with a result's name that no journal explains: a complete result, whose points would
- * be measured again, or a file that is not a result of a sweep. Returns 0 or an exit code. */
-static int check_result(const struct sweep *sweep, const char *folder, const char *file_name) {
-    const int is_first = !sweep->journal.end && sweep->rank.world_size == 1;
-    struct result_found found;
-    int code = result_check(folder, file_name, sweep->index.plan, &found);
-    if (!code && is_first && found.status && strcmp(found.status, "partial"))
-        code = complain(
-            EXIT_USAGE,
-            "%s/%s exists but %s does not: its points would be measured again; use another --output_dir, or delete it",
-            folder, file_name, sweep->journal.path);
-    if (!code && is_first && found.is_there && !found.status)
-        code = complain(EXIT_USAGE,
-                        "%s/%s exists and is not a result file of a sweep: use another --output_dir, or move it away",
-                        folder, file_name);
-    free(found.status);
-    return code;
-}
-/* Counts this process's points of a configuration, and how many of them are already in the journal. */
-static void count_points(struct sweep *sweep, struct configuration *configuration) {
-    const int retries = is_given(sweep->options, "retry_failed");
-    size_t first = 0, stride = 1, count = 0;
-    configuration->in_index = index_configuration_named(&sweep->index, configuration->file_name);
-    vp_sampler_shard(configuration->set->count, sweep->rank.rank, sweep->rank.world_size, &first, &stride, &count);
-    sweep->point_count += count;
-    configuration->open_count = count;
-    if (configuration->in_index >= 0) {
-        const struct index_configuration *known = &sweep->index.configurations[configuration->in_index];
-        const size_t done = (size_t)(retries ? known->closed - known->failed : known->closed);
-        sweep->done += done;
-        configuration->open_count = done < count ? count - done : 0;
-        sweep->failed += retries ? 0 : known->failed;
-    }
-}
-/* Returns 1 if both are the same point of the grid. Their names can differ: a tier's name contains the mean of the
- * crops, which changes when an unreadable image becomes readable again. */
-static int is_same_configuration(const struct sweep *sweep, const struct configuration *planned,
-                                 const struct index_configuration *known) {
-    return known->set == planned->set - sweep->plan.sets && knob_values_are_same(&planned->knobs, &known->knobs);
-}
-/* Gives the planned configurations the names that the journals of an index use for them. */
-static void adopt_names(struct sweep *sweep, const struct journal_index *index) {
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
-        struct configuration *planned = &sweep->plan.configurations[i];
-        if (index_configuration_named(index, planned->file_name) >= 0) continue;
-        for (int32_t k = 0; k < index->configuration_count; k++) {
-            const struct index_configuration *known = &index->configurations[k];
-            if (!is_same_configuration(sweep, planned, known)) continue;
-            free(planned->file_name);
-            planned->file_name = copy_text(known->file_name, strlen(known->file_name));
-            break;
-        }
-    }
-}
-/* Takes the names from this process's journal. A new process takes them from the other journals, because all must
- * agree. Returns 0 or an exit code. */
-static int settle_names(struct sweep *sweep, const char *folder) {
-    struct journal_index others = {0};
-    int code;
-    if (sweep->journal.end || sweep->rank.world_size < 2) {
-        adopt_names(sweep, &sweep->index);
-        return 0;
-    }
-    snprintf(others.plan, sizeof others.plan, "%s", sweep->index.plan);
-    if ((code = ranks_read_folder(&others, folder, &sweep->journal)) == 0) adopt_names(sweep, &others);
-    index_free(&others);
-    return code;
-}
-/* Opens the journal and counts the points. Returns 0 or an exit code. */
-static int sweep_open(struct sweep *sweep) {
-    const char *folder = sweep->settings.output_dir;
-    int code;
-    snprintf(sweep->index.plan, sizeof sweep->index.plan, "%016llx", (unsigned long long)sweep->plan.fingerprint);
-    sweep->journal.path = journal_name(folder, sweep->rank.rank, sweep->rank.world_size);
-    if ((code = make_folder(folder)) != 0) return code;
-    vp_output_clean(folder);
-    if ((code = check_folder(sweep, folder)) != 0 || (code = journal_open(&sweep->journal, &sweep->index)) != 0)
-        return code;
-    code = settle_names(sweep, folder);
-    for (size_t i = 0; i < sweep->plan.configuration_count && !code; i++) {
-        count_points(sweep, &sweep->plan.configurations[i]);
-        code = check_result(sweep, folder, sweep->plan.configurations[i].file_name);
-    }
-    sweep->done_before = sweep->done;
-    if (!code && sweep->done)
-        print_note("vlmprof: %zu of %zu points were measured before%s\n", sweep->done, sweep->point_count,
-                   sweep->done < sweep->point_count ? ": going on"
-                                                    : "; for new measurements give another --output_dir");
-    return !code && !is_same_grid(sweep) ? write_head(sweep) : code;
 }
 /* Makes the plan of a sweep of servers. Several processes are rejected, because they would disturb each other's
  * times. */
@@ -413,80 +249,17 @@ static int sweep_plan(struct sweep *sweep) {
     warn_of_template(&sweep->model);
     return plan_of_options(options, &sweep->model, &sweep->plan);
 }
-/* Allocates the engines; none is opened. */
-static void make_engines(struct sweep *sweep) {
-    sweep->engine_count = sweep->plan.weights_count ? sweep->plan.weights_count : 1;
-    sweep->engines = zeroed(sweep->engine_count, sizeof *sweep->engines);
-    for (size_t i = 0; i < sweep->engine_count; i++) {
-        sweep->engines[i].weights = sweep->plan.weights_count ? sweep->plan.weights[i] : NULL;
-        sweep->engines[i].settings = sweep->settings.engine;
-        sweep->engines[i].settings.device = sweep->device;
-        if (sweep->engines[i].weights) sweep->engines[i].settings.weights = weights_of(sweep->engines[i].weights);
-        sweep->engines[i].session.model = &sweep->model;
-        sweep->engines[i].session_at = -1;
-    }
-    sweep->engine = sweep->engines;
-}
-/* Opens the journal and allocates the measurements. Returns 0 or an exit code. */
-static int sweep_prepare(struct sweep *sweep) {
-    make_engines(sweep);
-    sweep->backend = is_given(sweep->options, "endpoint") ? &SERVER_BACKEND : &ENGINE_BACKEND;
-    int code = sweep->backend == &SERVER_BACKEND ? served_open(sweep) : 0;
-    if (!code) code = sweep_open(sweep);
-    if (code) return code;
-    sweep->run = runs_make(1, sweep->plan.new_tokens);
-    sweep->open = zeroed(sweep->plan.configuration_count, sizeof *sweep->open);
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
-        sweep->open[i].totals = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].totals);
-        sweep->open[i].scratch = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].scratch);
-    }
-    /* the journal lists the shapes whose kernels were already timed */
-    for (size_t i = 0; i < sweep->index.shape_count && sweep->kernel_pass; i++) {
-        const struct index_shape *shape = &sweep->index.shapes[i];
-        for (size_t k = 0; k < sweep->plan.configuration_count; k++) {
-            struct configuration *configuration = &sweep->plan.configurations[k];
-            if (configuration->in_index != shape->configuration) continue;
-            configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1,
-                                           sizeof *configuration->shapes);
-            configuration->shapes[configuration->shape_count].views = (int32_t)shape->views;
-            configuration->shapes[configuration->shape_count++].sequence = (int32_t)(shape->sequence / 256);
-        }
-    }
-    return 0;
-}
-static void sweep_free(struct sweep *sweep) {
-    runs_free(sweep->run, 1);
-    for (size_t i = 0; sweep->open && i < sweep->plan.configuration_count; i++) {
-        FREE_ALL(sweep->open[i].totals, sweep->open[i].scratch, sweep->open[i].ids);
-    }
-    free(sweep->open);
-    for (size_t i = 0; i < sweep->engine_count; i++) {
-        session_free(&sweep->engines[i].session);
-        free(sweep->engines[i].warm);
-    }
-    free(sweep->engines);
-    served_close(sweep);
-    baseline_close(&sweep->baseline);
-    index_free(&sweep->index);
-    journal_close(&sweep->journal);
-    plan_free(&sweep->plan);
-    model_free(&sweep->model);
-    summaries_free(&sweep->results);
-    FREE_ALL(sweep->scratch.nodes, sweep->pending.data);
-}
 static int run_command(const struct options *options) {
     struct sweep sweep = {.options = options, .journal.fd = -1};
     const int is_served = is_given(options, "endpoint");
     end_in_order();
     int code = sweep_plan(&sweep);
     if (!code)
-        code = baseline_open(&sweep.baseline, text_of(options, "baseline"), is_served ? NULL : &sweep.model,
-                             &sweep.plan);
+        code =
+            baseline_open(&sweep.baseline, text_of(options, "baseline"), is_served ? NULL : &sweep.model, &sweep.plan);
     if (!code && is_given(options, "plan")) code = plan_cost_show(&sweep, is_given(options, "json"));
     else if (!code) {
-        code = sweep_prepare(&sweep);
-        if (!code && !interrupted) code = sweep_loop(&sweep);
-        if (!code && !interrupted) code = sweep_merge(&sweep);
+        code = sweep_run(&sweep);
         if (!code || code == EXIT_INTERRUPTED) code = sweep_report(&sweep);
     }
     sweep_free(&sweep);

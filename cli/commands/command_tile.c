@@ -65,7 +65,7 @@ enum { WITH_TIER = 1, WITH_MAX_CROPS = 2, WITH_FILES = 4 };
 #define ENDING {ROW(error), "error"}, {ROW(file), "file", .in = WITH_FILES}
 #define SHOWN(member, heading, columns) {ROW(layout.member), NULL, heading, .width = columns}
 #define SHOWN_PAIR(first, second, heading, columns, between) \
-    {CELL_PAIR(struct tile_row, first, second), NULL, heading, .format = between, .width = columns}
+    { CELL_PAIR(struct tile_row, first, second), NULL, heading, .format = between, .width = columns }
 #define AS_TEXT \
     {CELL_PAIR(struct tile_row, width_px, height_px), NULL, "size", .format = "x", .width = -13, \
      .rules = COLUMN_NAMES | COLUMN_FROM_1}, \
@@ -138,8 +138,7 @@ static int tile_size(const struct tile_job *job, int64_t width, int64_t height, 
     if (height) row->height_px = height;
     if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
         snprintf(line, capacity, "sides must be 1 to %d pixels", INT32_MAX);
-    else
-        result = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, &row->layout, &error);
+    else result = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, &row->layout, &error);
     if (result == VP_OK) return 0;
     row->error = line;
     if (error.code != VP_OK || error.text[0]) error_line(line, capacity, result, &error);

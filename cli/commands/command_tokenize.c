@@ -65,12 +65,12 @@ static int load_any_tokenizer(const struct options *options, struct model *model
 
 struct tokenize_job {
     const vp_tokenizer *tokenizer;
-    int decode;              /* 1 with --decode */
-    int flags;               /* VP_DECODE_... */
-    int64_t seed;            /* for records without one */
-    struct buffer ids, text; /* ids of the current line */
-    struct text_buffer out;  /* all output; printed only if every line is valid */
-    struct parsed record;    /* the current line of --jsonl */
+    int decode;                                  /* 1 with --decode */
+    int flags;                                   /* VP_DECODE_... */
+    int64_t seed;                                /* for records without one */
+    struct buffer ids, text;                     /* ids of the current line */
+    struct text_buffer out;                      /* all output; printed only if every line is valid */
+    struct parsed record;                        /* the current line of --jsonl */
     int64_t line_count, text_bytes, token_count; /* totals of all lines, for --json */
 };
 
@@ -107,8 +107,8 @@ static vp_result decode_ids(struct tokenize_job *job, size_t count, size_t *byte
     const int32_t *ids = (const int32_t *)job->ids.data;
     vp_result result;
     reserve(&job->text, 1024, 1);
-    result = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes,
-                                 bytes);
+    result =
+        vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
     if (result != VP_ERR_CAPACITY) return result;
     reserve(&job->text, *bytes + 1, 1);
     return vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
@@ -303,8 +303,7 @@ static int run_command(const struct options *options) {
     for (int64_t line = 1; !code && !options->operand_count; line++) {
         if ((bytes = line_read(stdin, &text, &capacity, LINE_BYTES_MOST)) == 0) break;
         if (bytes > LINE_BYTES_MOST)
-            code = complain(EXIT_INPUT, "stdin: %s",
-                            line_limit_text(limit, sizeof limit, line, bytes));
+            code = complain(EXIT_INPUT, "stdin: %s", line_limit_text(limit, sizeof limit, line, bytes));
         else {
             if (text[bytes - 1] == '\n') text[--bytes] = 0;
             code = take(&job, text, bytes, line);

@@ -28,8 +28,7 @@ static const struct option_spec TRACE_OPTIONS[] = {
     OPTION_SORT_BY,
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
      "maximum rows per table; --json and --csv print all by default"},
-    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL,
-     "separate rows for different input shapes of an operation"},
+    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, "separate rows for different input shapes of an operation"},
     {"partial", FLAG, NULL, NULL, 0, 0, NULL, "accept a truncated file: show the part before the cut"},
     OPTION_GROUP("output"),
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
@@ -186,8 +185,7 @@ static void print_calls(const struct trace_tables *tables, const struct trace_ro
     print_plain("total, avg, min, max: call durations; share: of the total of this table\n");
 }
 static void print_launches(const struct trace_tables *tables, int64_t limit) {
-    if (tables->calls.count)
-        print_calls(tables, &tables->calls, "call of the runtime", launches_ns(tables), limit);
+    if (tables->calls.count) print_calls(tables, &tables->calls, "call of the runtime", launches_ns(tables), limit);
     if (!tables->launched) return;
     print_plain("launch delay, from the end of the call to the start on the device: mean %s, P50 %s, P99 %s, max %s",
                 time_text(tables->delay.mean).text, time_text(tables->delay.p50).text,
@@ -241,9 +239,9 @@ static void print_trace_summary(const struct trace_tables *tables) {
         print_plain("devices   %s%s\n",
                     trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices),
                     trace->is_emulated && trace->devices != NO_INDEX
-                       && !strstr(text_table_at(&trace->names, trace->devices), "emulated")
-                   ? " (emulated)"
-                   : "");
+                            && !strstr(text_table_at(&trace->names, trace->devices), "emulated")
+                        ? " (emulated)"
+                        : "");
     if (trace->rank >= 0) print_plain("rank      %lld of %lld\n", (long long)trace->rank, (long long)trace->world_size);
     if (trace->host_name != NO_INDEX) {
         print_plain("host      ");
@@ -382,16 +380,15 @@ static vp_result read_saved(const char *path, struct saved_ops *saved, vp_error 
         saved->rows = resize(NULL, capacity, sizeof *saved->rows);
         saved->held = resize(NULL, bytes + 1, 1);
         result = vp_ops_init(&saved->ops, saved->rows, (int64_t)capacity, 0, 0);
-        if (result == VP_OK)
-            result = vp_ops_read_json(&saved->ops, &parsed.json, table, saved->held, bytes + 1, error);
+        if (result == VP_OK) result = vp_ops_read_json(&saved->ops, &parsed.json, table, saved->held, bytes + 1, error);
     }
     free(parsed.nodes);
     return result;
 }
 /* Prints a table that `run --profile` saved, sorted again. Returns 0 or an exit code. */
 static int show_saved(const struct options *options, const char *path) {
-    const int is_torch = !is_given(options, "csv") && !is_given(options, "json")
-                         && !strcmp(text_of(options, "profile_format"), "torch");
+    const int is_torch =
+        !is_given(options, "csv") && !is_given(options, "json") && !strcmp(text_of(options, "profile_format"), "torch");
     const char *key = text_of(options, "sort_by");
     vp_ops_print_options how = vp_ops_print_options_default();
     vp_error error = {VP_OK, -1, "", ""};
@@ -404,8 +401,7 @@ static int show_saved(const struct options *options, const char *path) {
     for (int64_t i = 0; result == VP_OK && i < saved.ops.count; i++)
         how.with_memory |= saved.ops.rows[i].host_memory_bytes || saved.ops.rows[i].device_memory_bytes;
     if (result == VP_OK) result = print_saved(options, &saved.ops, &how);
-    if (result != VP_OK)
-        code = complain_result(EXIT_INPUT, path, result, &error);
+    if (result != VP_OK) code = complain_result(EXIT_INPUT, path, result, &error);
     else if (is_torch) {
         print_more((size_t)saved.ops.count, how.row_limit);
         print_plain("%s", OPS_COLUMNS_TEXT);

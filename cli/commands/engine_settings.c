@@ -55,10 +55,11 @@ int check_engine_options(const struct options *options) {
     const struct option_value *words = opt(options, "gpu");
     int code = check_device(text_of(options, "device"));
     if (!code && has_option(options, "gemm")) code = check_gemm(text_of(options, "gemm"));
-    for (size_t i = 0; i < words->count && !code; i++)
-        if (!gpu_switch_of(words->items[i]))
-            code = complain_word("gpu", "value", words->items[i],
-                                 "events dependent wgmma persistent tuned clusters mma");
+    for (size_t i = 0; i < words->count && !code; i++) {
+        const char *word = words->items[i], *instead = removed_find("--gpu", word);
+        if (instead) return complain(EXIT_USAGE, "--gpu: %s was removed: %s", word, instead);
+        if (!gpu_switch_of(word)) code = complain_word("gpu", "value", word, "events dependent wgmma tuned");
+    }
     return code;
 }
 /* --activations of run, and the list of sweep, as bits. */
@@ -197,8 +198,8 @@ static uint64_t hash_options(uint64_t hash, const struct options *options, const
 }
 /* Sets the fingerprint of a sweep of servers. */
 static void served_fingerprint(const struct options *options, struct plan *plan) {
-    static const char *const names[] = {"num_runs_per_sample", "seed", "max_runs", "stop_half_width", "time_box_s",
-                                        "endpoint_api", "family", "ignore_eos", "no_cache"};
+    static const char *const names[] = {"num_runs_per_sample", "seed",   "max_runs",   "stop_half_width", "time_box_s",
+                                        "endpoint_api",        "family", "ignore_eos", "no_cache"};
     uint64_t hash = hash_options(hash_text(HASH_START, "servers"), options, names, sizeof names / sizeof *names);
     hash = hash_number(hash, !is_given(options, "same_image"));
     for (size_t i = 0; i < options->key_count; i++) hash = hash_text(hash, options->keys[i]);
@@ -214,8 +215,7 @@ static int plan_fingerprint(const struct options *options, const struct model *m
     hash = hash_options(hash, options, names, sizeof names / sizeof *names);
     if (is_given(options, "answer_hint")) hash = hash_text(hash, text_of(options, "answer_hint"));
     for (size_t i = 0; i < opt(options, "gpu")->count; i++) hash = hash_text(hash, opt(options, "gpu")->items[i]);
-    if (strcmp(text_of(options, "head_weights"), "bf16") != 0)
-        hash = hash_text(hash, text_of(options, "head_weights"));
+    if (strcmp(text_of(options, "head_weights"), "bf16") != 0) hash = hash_text(hash, text_of(options, "head_weights"));
     if (strcmp(text_of(options, "vision_weights"), "bf16") != 0)
         hash = hash_text(hash_text(hash, "vision"), text_of(options, "vision_weights"));
     if (path) {

@@ -11,13 +11,13 @@
 #include <string.h>
 
 static int axis_of(const char *name) {
-    return !strcmp(name, "vision")    ? METRIC_VISION
-           : !strcmp(name, "prefill") ? METRIC_PREFILL
-           : !strcmp(name, "decode")  ? METRIC_DECODE
-           : !strcmp(name, "ttft")    ? METRIC_TTFT
-           : !strcmp(name, "energy")  ? METRIC_ENERGY
+    return !strcmp(name, "vision")         ? METRIC_VISION
+           : !strcmp(name, "prefill")      ? METRIC_PREFILL
+           : !strcmp(name, "decode")       ? METRIC_DECODE
+           : !strcmp(name, "ttft")         ? METRIC_TTFT
+           : !strcmp(name, "energy")       ? METRIC_ENERGY
            : !strcmp(name, "token_energy") ? METRIC_TOKEN_ENERGY
-                                      : METRIC_TOTAL;
+                                           : METRIC_TOTAL;
 }
 struct report_settings report_settings_of(const struct options *options) {
     const char *percentile = text_of(options, "percentile");

@@ -8,7 +8,6 @@
 #include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
-#include "model/webp_gif.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
@@ -50,8 +49,8 @@ struct loader {
     struct question_at *questions; size_t question_count; /* sorted by id: see sort_questions */
     struct record_reader reader;
     size_t with_images, without; /* usable samples: with an image; without one, where one could be */
-    size_t few_answers;    /* samples with 1 or 2 reference answers */
-    int32_t new_tokens;    /* answer length of lines whose prompts are a tool's; 0 if they give none */
+    size_t few_answers;          /* samples with 1 or 2 reference answers */
+    int32_t new_tokens;          /* answer length of lines whose prompts are a tool's; 0 if they give none */
 };
 static void reader_free(struct record_reader *reader) {
     FREE_ALL(reader->scratch.nodes, reader->note.nodes, reader->text.data, reader->note_text.data);
@@ -199,7 +198,7 @@ static vp_result check_subtype(struct dataset *dataset, vp_error *error) {
     const char *at = strstr(dataset->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
     if (!dataset->subtype && end) dataset->subtype = copy_text(at + 7, (size_t)(end - at - 7));
     if (dataset->subtype && !strcmp(dataset->subtype, "test-dev2015")) memcpy(dataset->subtype, "test2015", 9);
-    for (at = dataset->subtype; at && isalnum((unsigned char)*at); at++) { }
+    for (at = dataset->subtype; at && isalnum((unsigned char)*at); at++) {}
     if (at && at > dataset->subtype && !*at) return VP_OK;
     return vp_fail(error, VP_ERR_FORMAT, -1, dataset->path,
                    "\"data_subtype\" must be a word like val2014: images are named after it");
@@ -339,8 +338,8 @@ static int bad_record(const char *path, int64_t line, const char *text) {
 /* Checks "answers": an array of strings, or one string. */
 static int check_references(const char *path, const vp_json *json, const struct sample *sample) {
     uint32_t node = vp_json_get(json, 0, "answers");
-    int good = !has_value(json, 0, "answers") || node_is(json, node, VP_JSON_STRING)
-               || node_is(json, node, VP_JSON_ARRAY);
+    int good =
+        !has_value(json, 0, "answers") || node_is(json, node, VP_JSON_STRING) || node_is(json, node, VP_JSON_ARRAY);
     if (good && node_is(json, node, VP_JSON_ARRAY))
         for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end)
             good &= node_is(json, i, VP_JSON_STRING);
@@ -395,17 +394,17 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     if (result == VP_OK && !fields.questions.count && !defaults && !prompt_dataset_of(&fields, NULL))
         result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
     if (result == VP_OK && is_message)
-        result = build_message(&fields, defaults, dataset->settings->seed, sample->id,
-                               dataset->settings->answer_hint, &sample->prompt, &info, &error);
+        result = build_message(&fields, defaults, dataset->settings->seed, sample->id, dataset->settings->answer_hint,
+                               &sample->prompt, &info, &error);
     if (result == VP_OK && is_message && (fields.places || fields.is_asked))
         keep_prompt(&fields, dataset->settings->answer_hint, sample);
     if (result == VP_OK && !is_message)
-        result = build_prompt(&fields, defaults, dataset->settings->style,
-                              dataset->settings->seed, sample->id, &sample->prompt, &info, &error);
+        result = build_prompt(&fields, defaults, dataset->settings->style, dataset->settings->seed, sample->id,
+                              &sample->prompt, &info, &error);
     if (result == VP_OK) {
         sample->dataset = prompt_dataset_of(&fields, defaults);
         sample->no_image = !info.has_image;
-        sample->no_bos = !info.bos_prepended;
+        sample->tokens.no_bos = !info.bos_prepended;
         last_question = fields.questions.count ? fields.questions.items[fields.questions.count - 1] : "";
         sample->question = copy_text(last_question, strlen(last_question));
         sample->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
@@ -486,8 +485,8 @@ static int read_image_names(const struct dataset *dataset, const vp_json *json, 
     for (; item < json->nodes[node].end; item = json->nodes[item].end) {
         char *name = node_text(json, item);
         if (!name)
-            return bad_record(dataset->path, sample->id, is_list ? "\"images\" must be an array of strings"
-                                                                 : "\"image\" must be a string");
+            return bad_record(dataset->path, sample->id,
+                              is_list ? "\"images\" must be an array of strings" : "\"image\" must be a string");
         if (!strncmp(name, "data:", 5)) {
             free(name);
             return bad_record(dataset->path, sample->id,
@@ -644,8 +643,7 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     else code = read_sample(dataset, model, &reader, entry, sample);
     reader_free(&reader);
     sample->sizes = zeroed((size_t)entry->image_count, sizeof *sample->sizes);
-    if (entry->image_count)
-        memcpy(sample->sizes, entry->sizes, (size_t)entry->image_count * sizeof *sample->sizes);
+    if (entry->image_count) memcpy(sample->sizes, entry->sizes, (size_t)entry->image_count * sizeof *sample->sizes);
     if (!code && entry->reason) {
         const char *image = unusable_image(entry, sample);
         char reason[LINE_BYTES];
@@ -668,6 +666,7 @@ void images_free(vp_image *images, size_t count) {
 }
 int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity) {
     int code = 0;
+    if (*images) return 0;
     *images = zeroed(sample->images.count, sizeof **images);
     for (size_t i = 0; i < sample->images.count && !code; i++) {
         const char *path = sample->images.items[i];
@@ -708,8 +707,8 @@ static int read_image_size(struct dataset *dataset, const char *path, struct ent
     if (result == VP_OK) return 0;
     if (result == VP_ERR_MEMORY) return complain_result(exit_code_of(result), path, result, &error);
     error_line(reason, sizeof reason, result, &error);
-    entry->reason = (unsigned char)add_reason(dataset,
-                                              !strcmp(error.where, path) && error.text[0] ? error.text : reason);
+    entry->reason =
+        (unsigned char)add_reason(dataset, !strcmp(error.where, path) && error.text[0] ? error.text : reason);
     return 0;
 }
 
@@ -929,8 +928,8 @@ static int check_samples(struct loader *loader) {
         if (!code) {
             if (!i) take_tokens(loader);
             same = !i || same == sample.dataset ? sample.dataset : NULL;
-            entry->text_count = sample.text_count;
-            entry->no_bos = sample.no_bos != 0;
+            entry->text_count = sample.tokens.count;
+            entry->no_bos = sample.tokens.no_bos != 0;
             if (has_value(json, 0, "id") && (id = &json->nodes[vp_json_get(json, 0, "id")]) != NULL)
                 ids[id_count++] = hash_bytes(HASH_START, json->text + id->start, (size_t)id->bytes);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);
@@ -952,8 +951,8 @@ static int check_samples(struct loader *loader) {
     repeated = count_repeated(ids, id_count);
     free(ids);
     if (!code && repeated)
-        complain(0, "%s: %zu id%s more than once: only sample_id distinguishes such records", dataset->path,
-                 repeated, repeated == 1 ? " is there" : "s are there");
+        complain(0, "%s: %zu id%s more than once: only sample_id distinguishes such records", dataset->path, repeated,
+                 repeated == 1 ? " is there" : "s are there");
     if (!code && tells) tell_bad_rows(dataset);
     /* for a file with an uninformative name */
     if (!dataset->defaults) dataset->defaults = same;
@@ -1003,8 +1002,7 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     const char *name;
     int code;
     /* command_sweep has checked the word */
-    if (dataset->settings->metric
-        && vp_score_metric_find(dataset->settings->metric, &metric) == VP_OK) {
+    if (dataset->settings->metric && vp_score_metric_find(dataset->settings->metric, &metric) == VP_OK) {
         set_metric(dataset, metric, "of --metric", "");
         return 0;
     }
@@ -1039,9 +1037,8 @@ int dataset_load(const struct data_settings *settings, const struct model *model
     dataset->defaults = vp_prompt_dataset_find(dataset->task);
     for (char *byte = dataset->task; *byte; byte++) if (*byte == '_') *byte = '-';
     vp_result result = find_records(&loader, &error);
-    int code = result == VP_OK
-                   ? check_data_options(&loader)
-                   : complain_result(EXIT_INPUT, dataset->path, result, &error);
+    int code =
+        result == VP_OK ? check_data_options(&loader) : complain_result(EXIT_INPUT, dataset->path, result, &error);
     if (!code && !loader.population)
         code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
                         dataset->kind == KIND_VQA ? "question" : "line");
@@ -1059,7 +1056,6 @@ int dataset_load(const struct data_settings *settings, const struct model *model
     if (!code) code = settle_metric(model, dataset);
     if (!code && loader.few_answers
         && (dataset->metric == VP_SCORE_VQA_SEED || dataset->metric == VP_SCORE_VQA_OFFICIAL))
-        complain(0, "%s: %s", dataset->path,
-                 few_answers_text(dataset->metric, loader.few_answers, line, sizeof line));
+        complain(0, "%s: %s", dataset->path, few_answers_text(dataset->metric, loader.few_answers, line, sizeof line));
     return code;
 }

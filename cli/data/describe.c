@@ -1,6 +1,6 @@
 /* describe.c: what a loaded data set contains, for sweep --plan. The samples were read when it was loaded, as a sweep
  * reads them; only the shown ones are read again. */
-#include "data/describe.h"
+#include "data/dataset.h"
 
 #include "base/console.h"
 
@@ -94,10 +94,9 @@ int dataset_put(vp_json_writer *writer, const struct dataset *dataset, const str
     int code = describe(dataset, model, &all);
     PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", dataset->task), KEY("path", dataset->path),
         KEY("format", FORMATS[dataset->kind]), KEY("annotations", dataset->notes_path),
-        KEY("num_records", dataset->record_count), KEY("num_samples", dataset->count),
-        KEY("num_images", all.images), KEY("num_unusable_images", all.unusable),
-        KEY("first_unusable", all.bad.reason), KEY("num_answered", dataset->answered),
-        KEY("accuracy_metric", vp_score_metric_of(dataset->metric)->name),
+        KEY("num_records", dataset->record_count), KEY("num_samples", dataset->count), KEY("num_images", all.images),
+        KEY("num_unusable_images", all.unusable), KEY("first_unusable", all.bad.reason),
+        KEY("num_answered", dataset->answered), KEY("accuracy_metric", vp_score_metric_of(dataset->metric)->name),
         KEY("accuracy_metric_from", dataset->metric_from), KEY("max_new_tokens", dataset->new_tokens));
     put_text(writer, "prompt", all.shown.prompt);
     vp_json_end_object(writer);

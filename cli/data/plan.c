@@ -69,11 +69,9 @@ void configuration_input(const struct plan *plan, const struct configuration *co
     memset(input, 0, sizeof *input);
     input->images = images;
     input->cuts = cuts;
-    input->text_ids = sample->text_ids;
-    input->text_count = sample->text_count;
-    input->no_bos = sample->no_bos;
-    input->new_tokens = configuration->set->new_tokens;
-    input->ignore_eos = plan->settings.ignore_eos;
+    input->tokens = sample->tokens;
+    input->engine.max_new_tokens = configuration->set->new_tokens;
+    input->engine.ignore_eos = plan->settings.ignore_eos;
     input_apply_knobs(input, &configuration->knobs);
     input_seed_pruning(input, plan->settings.data.seed, sample->id);
 }
@@ -170,8 +168,7 @@ _Static_assert(KNOB_EACH - KNOB_IMAGE <= VP_GRID_KNOBS_MAX, "more knobs of a gri
 /* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
 static int check_sizes(struct grid *grid) {
     const struct option_value *tokens = grid->settings->lists[KNOB_TOKENS];
-    int code = image_knob_read(grid->settings->image_knob, &grid->image_knob, &grid->image_values,
-                               &grid->image_count);
+    int code = image_knob_read(grid->settings->image_knob, &grid->image_knob, &grid->image_values, &grid->image_count);
     for (size_t i = 0; i < grid->image_count && !code; i++) {
         const struct image_size size = {NULL, 0, grid->image_knob, grid->image_values[i], NULL};
         code = grid->model->rules->knobs(grid->model, &size, "vision_tokens_list");

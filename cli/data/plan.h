@@ -49,7 +49,7 @@ struct plan {
     uint32_t named;     /* knobs that appear in file names even with a single value, as bits */
     int32_t new_tokens; /* maximum over data sets */
     int32_t max_sequence, max_views;
-    int has_images; /* 1 if the engine gets at least one image */
+    int has_images;       /* 1 if the engine gets at least one image */
     uint64_t fingerprint; /* hash of model, data, seed and options; not of the grid, so that a grid can grow */
     size_t point_count;
     size_t repeats; /* points that the sampling strategy drew repeatedly; left out */

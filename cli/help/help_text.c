@@ -42,8 +42,8 @@ void help_print_program(FILE *out, const struct command *const *commands) {
 void help_print_command(const struct command *command, int is_whole) {
     const char *shown = is_whole ? NULL : command->main_options, *group = NULL;
     int more = 0;
-    printf("usage: vlmprof %s %s%s[OPTIONS]\n\n%s\n", command->name, command->operands,
-           command->operands[0] ? " " : "", command->summary);
+    printf("usage: vlmprof %s %s%s[OPTIONS]\n\n%s\n", command->name, command->operands, command->operands[0] ? " " : "",
+           command->summary);
     for (size_t i = 0; i < command->option_count; i++) {
         const struct option_spec *spec = &command->options[i];
         char head[64];
@@ -88,9 +88,9 @@ int help_complain_unknown(const char *word, const struct command *const *command
     for (; *commands; commands++) add_near_word(&near, word, "", (*commands)->name);
     for (const struct guide *guide = GUIDES; topics && guide->name; guide++)
         add_near_word(&near, word, "", guide->name);
-    int code = complain(EXIT_USAGE, "unknown %s \"%.60s\"%.300s%s vlmprof help lists all",
-                        topics ? "command or topic" : "command", word, near.bytes ? near.data : "",
-                        near.bytes ? "?" : ";");
+    int code =
+        complain(EXIT_USAGE, "unknown %s \"%.60s\"%.300s%s vlmprof help lists all",
+                 topics ? "command or topic" : "command", word, near.bytes ? near.data : "", near.bytes ? "?" : ";");
     free(near.data);
     return code;
 }

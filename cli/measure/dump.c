@@ -1,5 +1,5 @@
 /* dump.c: writes the intermediate values of a request as NumPy files. */
-#include "measure/dump.h"
+#include "measure/engine.h"
 
 #include "base/console.h"
 #include "base/files.h"
@@ -22,8 +22,8 @@ static int write_npy(const char *folder, const char *name, const char *type, int
     vp_result result;
     int code;
     snprintf(file, sizeof file, "%s.npy", name);
-    used += (size_t)snprintf(header + used, sizeof header - used,
-                             "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
+    used += (size_t)snprintf(header + used, sizeof header - used, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                             type);
     for (int i = 0; i < dimensions; i++) {
         count *= (size_t)shape[i];
         used += (size_t)snprintf(header + used, sizeof header - used, "%lld%s", (long long)shape[i],
@@ -134,18 +134,17 @@ void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_in
                       ? (size_t)layout_of(input)->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry)
                       : 0;
     memset(dump, 0, sizeof *dump);
-    if (rows)
-        dump->vit_features = zeroed(tower_values(model, layout_of(input)->views), sizeof(float));
+    if (rows) dump->vit_features = zeroed(tower_values(model, layout_of(input)->views), sizeof(float));
     if (rows) dump->image_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
     if (rows && model->config.deepstack_count)
-        dump->deepstack_features = zeroed((size_t)model->config.deepstack_count * rows * (size_t)model->config.d_model,
-                                          sizeof(float));
-    dump->block_last = zeroed((size_t)input->block_count * (size_t)model->config.d_model, sizeof(float));
+        dump->deepstack_features =
+            zeroed((size_t)model->config.deepstack_count * rows * (size_t)model->config.d_model, sizeof(float));
+    dump->block_last = zeroed((size_t)input->engine.active_block_count * (size_t)model->config.d_model, sizeof(float));
     if (rows && input->prune.how.method != VP_PRUNE_NONE) {
         dump->kept = zeroed(rows, sizeof(int32_t));
         dump->kept_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
     }
-    dump->logits = zeroed((size_t)input->new_tokens * (size_t)model->config.embedding_size, sizeof(float));
+    dump->logits = zeroed((size_t)input->engine.max_new_tokens * (size_t)model->config.embedding_size, sizeof(float));
 }
 
 int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
@@ -153,18 +152,18 @@ int dump_write(const char *folder, const struct session *session, const struct p
     const vp_geometry *geometry = &session->model->config.geometry;
     int64_t views = layout_of(input) ? layout_of(input)->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry),
             side = vp_geometry_patches_per_side(geometry);
-    int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop},
+    int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->reply.token_count}, index[2] = {views, per_crop},
             masks[2] = {session->model->rules->is_tiled ? views : 0, side * side}; /* other models have none */
     int64_t features[3] = {views, per_crop, session->model->config.d_model},
             deepstack[3] = {session->model->config.deepstack_count, views, session->model->config.d_model};
-    int64_t last[2] = {input->block_count, session->model->config.d_model},
-            logits[2] = {run->token_count, session->model->config.embedding_size};
+    int64_t last[2] = {input->engine.active_block_count, session->model->config.d_model},
+            logits[2] = {run->reply.token_count, session->model->config.embedding_size};
     if (session->model->config.connector == VP_CONNECTOR_STITCHED && views) { /* one for the whole picture */
         index[0] = features[0] = 1;
         index[1] = features[1] = layout_of(input)->feature_tokens;
     }
     int64_t *ids = widen((const int32_t *)session->inputs.ids.data, (size_t)sequence[0]),
-            *tokens = widen(run->tokens, (size_t)steps[0]);
+            *tokens = widen(run->reply.tokens, (size_t)steps[0]);
     int code = write_npy(folder, "input_ids", "<i8", 1, sequence, ids, sizeof *ids);
     if (!code)
         code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->inputs.index.data, sizeof(int32_t));
@@ -180,19 +179,19 @@ int dump_write(const char *folder, const struct session *session, const struct p
         const int64_t tower[3] = {views, tower_patches(&session->model->config), tower_width(&session->model->config)};
         code = write_npy(folder, "tower", "<f4", 3, tower, dump->vit_features, sizeof(float));
     }
-    if (!code && !run->skips_features)
+    if (!code && !run->reply.skips_features)
         code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
     if (!code && session->model->config.deepstack_count)
         code = write_npy(folder, "deepstack_features", "<f4", 3, deepstack, dump->deepstack_features, sizeof(float));
     if (!code) code = write_npy(folder, "block_last", "<f4", 2, last, dump->block_last, sizeof(float));
     if (!code) code = write_npy(folder, "logits", "<f4", 2, logits, dump->logits, sizeof(float));
     if (!code) code = write_npy(folder, "tokens", "<i8", 1, steps, tokens, sizeof *tokens);
-    if (!code && dump->kept && run->kept_count) {
-        const int64_t kept[1] = {run->kept_count};
+    if (!code && dump->kept && run->reply.kept_count) {
+        const int64_t kept[1] = {run->reply.kept_count};
         code = write_npy(folder, "kept", "<i4", 1, kept, dump->kept, sizeof *dump->kept);
     }
-    if (!code && dump->kept_features && run->kept_tokens) {
-        const int64_t kept[2] = {run->kept_tokens, session->model->config.d_model};
+    if (!code && dump->kept_features && run->reply.kept_tokens) {
+        const int64_t kept[2] = {run->reply.kept_tokens, session->model->config.d_model};
         code = write_npy(folder, "kept_features", "<f4", 2, kept, dump->kept_features, sizeof(float));
     }
     FREE_ALL(ids, tokens);

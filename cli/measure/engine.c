@@ -1,7 +1,6 @@
 /* engine.c: one timed pass of the engine, from pixels to text. */
 #include "measure/engine.h"
 
-#include "measure/provenance.h"
 #include "vlmprof_tokenizer.h"
 
 #include <math.h>
@@ -11,6 +10,10 @@
 
 enum { ENERGY_WAIT_NS = 500000000 }; /* a counter that does not change for this long has this resolution, or idles */
 
+int32_t gpu_of(const vp_engine *engine) {
+    const char *device = vp_engine_device(engine);
+    return strncmp(device, "cuda:", 5) ? -1 : (int32_t)strtol(device + 5, NULL, 10);
+}
 void session_end_engine(struct session *session) {
     int32_t broken_gpu = session->engine && vp_engine_broken(session->engine) ? gpu_of(session->engine) : -1;
     if (session->engine) vp_engine_close(session->engine);
@@ -20,24 +23,27 @@ void session_end_engine(struct session *session) {
 }
 void session_free(struct session *session) {
     struct input_buffers *inputs = &session->inputs;
-    struct buffer *const buffers[] = {&inputs->pixels, &inputs->masks, &inputs->index,  &inputs->spans,
+    struct buffer *const buffers[] = {&inputs->pixels, &inputs->masks,   &inputs->index,  &inputs->spans,
                                       &inputs->ids,    &inputs->scratch, &session->answer};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) free(buffers[i]->data);
     session_end_engine(session);
 }
 int32_t sequence_of(const struct pass_input *input) {
-    return !input->no_bos + (layout_of(input) ? layout_of(input)->image_tokens : 0) + input->text_count;
+    return !input->tokens.no_bos + (layout_of(input) ? layout_of(input)->image_tokens : 0) + input->tokens.count;
 }
-int64_t positions_of(const struct pass_input *input) { return (int64_t)sequence_of(input) + input->new_tokens - 1; }
+int64_t positions_of(const struct pass_input *input) {
+    return (int64_t)sequence_of(input) + input->engine.max_new_tokens - 1;
+}
 
-void session_reserve(struct session *session, const struct pass_input *input) {
+/* Allocates the buffers of a pass, outside any timed part. */
+static void session_reserve(struct session *session, const struct pass_input *input) {
     const struct model *model = session->model;
     const vp_layout *layout = layout_of(input);
     struct input_buffers *inputs = &session->inputs;
     const size_t side = (size_t)vp_geometry_patches_per_side(&model->config.geometry),
                  crop_px = (size_t)model->config.geometry.crop_px;
     reserve(&inputs->ids, (size_t)sequence_of(input), sizeof(int32_t));
-    reserve(&session->answer, (size_t)input->new_tokens * 64 + 1024, 1);
+    reserve(&session->answer, (size_t)input->engine.max_new_tokens * 64 + 1024, 1);
     if (!layout) return;
     reserve(&inputs->pixels, (size_t)layout->views * crop_px * crop_px * 3, sizeof(float));
     reserve(&inputs->masks, (size_t)layout->views * side * side, sizeof(float));
@@ -50,21 +56,20 @@ void session_reserve(struct session *session, const struct pass_input *input) {
 static const struct cuts NO_CUTS;
 /* Fills the session's buffers: pixels, index map, and the ids of the whole sequence. */
 static vp_result fill_inputs(struct session *session, const struct pass_input *input) {
-    const struct prompt_tokens tokens = {(int32_t *)(uintptr_t)input->text_ids, input->text_count, input->no_bos};
-    return session->model->rules->fill(session->model, input->cuts ? input->cuts : &NO_CUTS, input->images, &tokens,
-                                       sequence_of(input), &session->inputs);
+    return session->model->rules->fill(session->model, input->cuts ? input->cuts : &NO_CUTS, input->images,
+                                       &input->tokens, sequence_of(input), &session->inputs);
 }
 
 /* The tokens of the run as text, in the session's buffer `answer`; run->answer_bytes becomes its length. */
 static vp_result decode_answer(struct session *session, struct pass_result *run) {
     const int flags = VP_DECODE_SKIP_SPECIAL | session->model->rules->decode_flags;
     const vp_tokenizer *tokenizer = session->model->tokenizer;
-    size_t count = (size_t)run->token_count;
-    vp_result result = vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data,
+    size_t count = (size_t)run->reply.token_count;
+    vp_result result = vp_tokenizer_decode(tokenizer, run->reply.tokens, count, flags, (char *)session->answer.data,
                                            session->answer.bytes, &run->answer_bytes);
     if (result != VP_ERR_CAPACITY) return result;
     reserve(&session->answer, run->answer_bytes + 1, 1);
-    return vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data,
+    return vp_tokenizer_decode(tokenizer, run->reply.tokens, count, flags, (char *)session->answer.data,
                                session->answer.bytes, &run->answer_bytes);
 }
 
@@ -81,10 +86,12 @@ static void range_begin(const struct pass_input *input, const char *name, int32_
 }
 static void range_end(const struct pass_input *input) { if (input->ranges) vp_range_end(input->ranges); }
 
-/* The request to the engine: the session's buffers, filled by fill_inputs, and the knobs of the input. */
+/* The request to the engine, with the session's buffers, filled by fill_inputs. */
 static vp_request engine_request(const struct session *session, const struct pass_input *input) {
     const struct input_buffers *inputs = &session->inputs;
-    vp_request request = {.input_ids = (const int32_t *)inputs->ids.data, .input_count = sequence_of(input)};
+    vp_request request = input->engine;
+    request.input_ids = (const int32_t *)inputs->ids.data;
+    request.input_count = sequence_of(input);
     if (layout_of(input)) {
         request.pixels = (const float *)inputs->pixels.data;
         request.image_masks = (const float *)inputs->masks.data;
@@ -94,29 +101,16 @@ static vp_request engine_request(const struct session *session, const struct pas
         request.image_count = input->cuts->count;
         request.span_ends = (const int32_t *)inputs->spans.data;
     }
-    request.top_k = input->top_k;
-    request.active_blocks = input->blocks;
-    request.active_block_count = input->block_count;
-    request.max_new_tokens = input->new_tokens;
-    request.ignore_eos = input->ignore_eos;
     request.eos_id = session->model->ids.eos;
     request.more_eos_ids = session->model->more_eos;
     request.more_eos_count = session->model->more_eos_count;
     if (input->prune.how.method != VP_PRUNE_NONE) request.prune = &input->prune.how;
-    request.activations = input->activations;
-    request.dump = input->dump;
-    request.forced_tokens = input->forced_tokens;
-    request.timing = input->timing;
-    request.launches = input->launches;
-    request.launch_capacity = input->launch_capacity;
-    request.spans = input->spans;
-    request.span_capacity = input->span_capacity;
     return request;
 }
 
 const char *request_activations(const struct session *session, const struct pass_input *input) {
     vp_activations used = VP_ACTIVATIONS_AUTO;
-    if (session->engine) (void)vp_engine_activations(session->engine, input->activations, &used, NULL);
+    if (session->engine) (void)vp_engine_activations(session->engine, input->engine.activations, &used, NULL);
     return used == VP_ACTIVATIONS_AUTO ? NULL : vp_activations_name(used);
 }
 vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_weights weights,
@@ -143,7 +137,7 @@ struct part_stamps { int64_t preprocess_begin_ns, preprocess_end_ns, detok_begin
 /* Runs preprocessing, engine and text, each in its own range, which is closed even if the part fails. Nothing runs
  * after a part that fails. */
 static vp_result run_parts(struct session *session, const struct pass_input *input, struct pass_result *run,
-                           vp_reply *reply, struct part_stamps *stamps, vp_error *error) {
+                           struct part_stamps *stamps, vp_error *error) {
     vp_request request;
     vp_result result;
     stamps->preprocess_begin_ns = vp_clock_ns();
@@ -155,17 +149,11 @@ static vp_result run_parts(struct session *session, const struct pass_input *inp
     test_pause();
     request = engine_request(session, input);
     range_begin(input, "engine", __LINE__);
-    run->engine_begin_ns = input->launches ? vp_clock_ns() : 0;
-    result = vp_engine_run(session->engine, &request, reply, error);
+    run->engine_begin_ns = input->engine.launches ? vp_clock_ns() : 0;
+    result = vp_engine_run(session->engine, &request, &run->reply, error);
     range_end(input);
     if (result != VP_OK) return result;
     stamps->detok_begin_ns = vp_clock_ns();
-    run->token_count = reply->token_count;
-    run->launch_count = reply->launch_count;
-    run->span_count = reply->span_count;
-    run->kept_count = reply->kept_count;
-    run->kept_tokens = reply->kept_tokens;
-    run->skips_features = reply->skips_features;
     range_begin(input, "detok", __LINE__);
     result = decode_answer(session, run);
     range_end(input);
@@ -207,47 +195,44 @@ static struct energy_reading read_energy(struct session *session) {
 /* Returns the energy that the device used between the two readings, NaN if not known. The resolution is the energy used
  * during one step of the counter. */
 static double set_energy(const struct session *session, struct energy_reading before, struct energy_reading after,
-                       struct pass_result *run) {
+                         struct pass_result *run) {
     const double joules = after.joules - before.joules;
     double per_step;
-    run->has_energy = before.at_ns && after.at_ns && joules >= 0;
-    run->energy_resolution_j = 0;
-    if (!run->has_energy) return (double)NAN;
+    run->energy_resolution_j = (double)NAN;
+    if (!before.at_ns || !after.at_ns || !(joules >= 0)) return (double)NAN;
     per_step = joules * (double)session->energy.update_ns / (double)(after.at_ns - before.at_ns + 1);
     run->energy_resolution_j = per_step > session->energy.step_j ? per_step : session->energy.step_j;
     return joules;
 }
-#define KEEP(id, key, unit, meaning, value, ...) \
-    run->kept[KEPT_##id] = (value); \
-    run->has_kept[KEPT_##id] = isfinite(run->kept[KEPT_##id]) != 0;
+#define KEEP(id, key, unit, meaning, value, ...) run->kept[KEPT_##id] = (value);
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
                       vp_error *error) {
     struct part_stamps stamps = {0, 0, 0, 0};
     struct energy_reading energy;
+    vp_stage_times *times = &run->reply.times;
     vp_result result;
     int64_t begin_ns, total_ns;
     double joules;
     session_reserve(session, input);
-    vp_reply reply = {.tokens = run->tokens, .step_ns = run->step_ns};
     energy = read_energy(session);
     vp_engine_settle(session->engine);
     begin_ns = vp_clock_ns();
     range_begin(input, "request", __LINE__);
-    result = run_parts(session, input, run, &reply, &stamps, error);
+    result = run_parts(session, input, run, &stamps, error);
     range_end(input);
     total_ns = vp_clock_ns() - begin_ns;
     if (result != VP_OK) return result;
     joules = set_energy(session, energy, read_energy(session), run);
     run->total_ns = total_ns;
-    run->ended_by_eos = reply.ended_by_eos;
-    memset(&run->times, 0, sizeof run->times);
     free(run->answer);
     run->answer = copy_text((const char *)session->answer.data, run->answer_bytes);
     KEPT_ROWS(KEEP, 0)
-    if (input->timing == VP_TIMING_OFF) return VP_OK; /* only the total was measured */
-    run->times = reply.times;
-    run->times.wall_ns[VP_STAGE_PREPROCESS] = stamps.preprocess_end_ns - stamps.preprocess_begin_ns;
-    run->times.wall_ns[VP_STAGE_DETOK] = stamps.detok_end_ns - stamps.detok_begin_ns;
-    run->times.ran[VP_STAGE_PREPROCESS] = run->times.ran[VP_STAGE_DETOK] = 1;
+    if (input->engine.timing == VP_TIMING_OFF) { /* only the total was measured */
+        memset(times, 0, sizeof *times);
+        return VP_OK;
+    }
+    times->wall_ns[VP_STAGE_PREPROCESS] = stamps.preprocess_end_ns - stamps.preprocess_begin_ns;
+    times->wall_ns[VP_STAGE_DETOK] = stamps.detok_end_ns - stamps.detok_begin_ns;
+    times->ran[VP_STAGE_PREPROCESS] = times->ran[VP_STAGE_DETOK] = 1;
     return VP_OK;
 }

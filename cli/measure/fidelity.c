@@ -1,10 +1,12 @@
 /* fidelity.c: compares the next-token distributions of one request with those of a baseline. */
 #include "measure/fidelity.h"
 
+#include "base/console.h"
 #include "base/memory.h"
 #include "vlmprof.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,8 +45,8 @@ void fidelity_begin(struct fidelity *fidelity, const char *baseline, const char 
     fidelity->margin = fidelity->baseline_margin = (double)NAN;
 }
 static void add_divergence(struct fidelity *fidelity, struct divergence divergence) {
-    fidelity->divergences = resize(fidelity->divergences, (size_t)fidelity->divergence_count + 1,
-                                   sizeof *fidelity->divergences);
+    fidelity->divergences =
+        resize(fidelity->divergences, (size_t)fidelity->divergence_count + 1, sizeof *fidelity->divergences);
     fidelity->divergences[fidelity->divergence_count++] = divergence;
 }
 void fidelity_step(void *with, int32_t step, const float *logits) {
@@ -65,8 +67,7 @@ void fidelity_step(void *with, int32_t step, const float *logits) {
         to->margin = (double)logits[best] - (double)logits[wanted];
         if (baseline) to->baseline_margin = (double)baseline[wanted] - (double)baseline[best];
     }
-    if (baseline)
-        add_divergence(to, (struct divergence){kl_divergence(baseline, logits, pass->width), (double)NAN});
+    if (baseline) add_divergence(to, (struct divergence){kl_divergence(baseline, logits, pass->width), (double)NAN});
 }
 
 /* ---- a server's lists */
@@ -83,11 +84,11 @@ static int has_read_likely(const vp_json *json, uint32_t node, struct likely *li
 static void read_top(const vp_json *json, uint32_t top, struct likely_step *step) {
     if (!node_is(json, top, VP_JSON_ARRAY)) return;
     step->top = zeroed((size_t)json->nodes[top].count + 1, sizeof *step->top);
-    for (uint32_t i = top + 1; i < json->nodes[top].end && step->top_count < LIKELY_STEP_MOST;
-         i = json->nodes[i].end)
+    for (uint32_t i = top + 1; i < json->nodes[top].end && step->top_count < LIKELY_STEP_MOST; i = json->nodes[i].end)
         step->top_count += (size_t)has_read_likely(json, i, &step->top[step->top_count]);
 }
-void likely_read(const char *logprobs, struct likely_steps *steps) {
+/* Reads choices[0].logprobs of a chat completion. NULL and anything else gives no steps. */
+static void likely_read(const char *logprobs, struct likely_steps *steps) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     uint32_t content;
@@ -105,7 +106,7 @@ void likely_read(const char *logprobs, struct likely_steps *steps) {
     }
     free(parsed.nodes);
 }
-void likely_free(struct likely_steps *steps) {
+static void likely_free(struct likely_steps *steps) {
     for (size_t i = 0; i < steps->count; i++) {
         for (size_t k = 0; k < steps->steps[i].top_count; k++) free(steps->steps[i].top[k].text);
         FREE_ALL(steps->steps[i].top, steps->steps[i].own.text);
@@ -155,10 +156,8 @@ static double margin_of(const struct likely_step *step, const struct likely *tok
 }
 void fidelity_of_answers(struct fidelity *fidelity, const struct answer_of *baseline, const struct answer_of *other) {
     const struct likely_steps *first = baseline->steps, *second = other->steps;
-    const size_t equal = equal_steps(first, second), both = first->count < second->count ? first->count
-                                                                                         : second->count;
-    fidelity->answers_equal = baseline->bytes == other->bytes
-                              && !memcmp(baseline->text, other->text, baseline->bytes);
+    const size_t equal = equal_steps(first, second), both = first->count < second->count ? first->count : second->count;
+    fidelity->answers_equal = baseline->bytes == other->bytes && !memcmp(baseline->text, other->text, baseline->bytes);
     for (size_t i = 0; i < both && i <= equal; i++) {
         const struct likely_step *ours = &first->steps[i], *theirs = &second->steps[i];
         fidelity->positions++;
@@ -172,6 +171,77 @@ void fidelity_of_answers(struct fidelity *fidelity, const struct answer_of *base
     fidelity->baseline_margin = margin_of(&first->steps[equal], &second->steps[equal].own);
 }
 
+/* ---- a server's answer with the probabilities of its tokens */
+/* Servers have different limits: 20 for OpenAI and vLLM, 5 for others. */
+static const int LENGTHS[] = {20, 5, -1};
+enum { LENGTH_COUNT = sizeof LENGTHS / sizeof *LENGTHS };
+
+void served_answer_free(struct served_answer *answer) {
+    free(answer->text);
+    likely_free(&answer->steps);
+    memset(answer, 0, sizeof *answer);
+}
+/* Sends the question with lists of that length; -1: without. *http_status is the response's status. */
+static int ask_with(struct endpoint *endpoint, const struct question *question, int length,
+                    struct served_answer *answer, int *http_status, char *reason, size_t capacity) {
+    struct question asked = *question;
+    const size_t count = question->request.knob_count;
+    vp_chat_knob *knobs = resize(NULL, count + 2, sizeof *knobs);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_exchange exchange;
+    char number[16];
+    vp_result result;
+    int code;
+    snprintf(number, sizeof number, "%d", length);
+    if (count) memcpy(knobs, question->request.knobs, count * sizeof *knobs);
+    knobs[count] = (vp_chat_knob){"logprobs", "true"};
+    knobs[count + 1] = (vp_chat_knob){"top_logprobs", number};
+    asked.request.knobs = knobs;
+    asked.request.knob_count += length > 0 ? 2 : 0;
+    asked.request.no_stream = 1;
+    result = ask_begin(endpoint, &asked, &exchange, &error);
+    if (result != VP_OK) {
+        error_line(reason, capacity, result, &error);
+        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
+    } else code = endpoint_try(endpoint, &exchange, reason, capacity);
+    if (!code) {
+        answer->bytes = exchange.reply.text_bytes;
+        answer->text = copy_text(exchange.reply.text ? exchange.reply.text : "", answer->bytes);
+        likely_read(exchange.reply.logprobs, &answer->steps);
+    }
+    *http_status = exchange.http_status;
+    ask_free(&exchange);
+    free(knobs);
+    return code;
+}
+int served_answer_ask(struct endpoint *endpoint, const struct question *question, int *most_likely,
+                      struct served_answer *answer, char *reason, size_t capacity) {
+    int code = EXIT_DEVICE, at = endpoint->api == VP_CHAT_COMPLETIONS ? 0 : LENGTH_COUNT - 1;
+    while (*most_likely && LENGTHS[at] != *most_likely && at + 1 < LENGTH_COUNT) at++;
+    for (; at < LENGTH_COUNT; at++) {
+        int http_status = 0;
+        code = ask_with(endpoint, question, LENGTHS[at], answer, &http_status, reason, capacity);
+        if (!code) *most_likely = LENGTHS[at];
+        if (!code || (http_status != 400 && http_status != 422)) break; /* servers reject lists that are too long */
+    }
+    if (!code) reason[0] = 0;
+    return code;
+}
+void served_answers_compare(const struct served_answer *baseline, const struct served_answer *other,
+                            struct fidelity *fidelity, char *reason, size_t capacity) {
+    const struct answer_of first = {baseline->text, baseline->bytes, &baseline->steps},
+                           second = {other->text, other->bytes, &other->steps};
+    fidelity_of_answers(fidelity, &first, &second);
+    reason[0] = 0;
+    if (!fidelity->positions)
+        snprintf(reason, capacity, "%s reports no log probabilities: only the texts are compared",
+                 baseline->steps.count ? "this server" : "the baseline's server");
+    else if (!fidelity->divergence_count)
+        snprintf(reason, capacity, "no list of likely tokens (top_logprobs): only the tokens are compared");
+    else if (fidelity->first_difference >= 0)
+        snprintf(reason, capacity, "compared up to the first different token: after it the texts differ");
+}
+
 /* ---- all positions */
 struct divergence_summary divergences_summary(const struct divergence *divergences, size_t count) {
     struct divergence_summary summary = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
@@ -179,8 +249,8 @@ struct divergence_summary divergences_summary(const struct divergence *divergenc
     vp_statistics statistics;
     for (size_t i = 0; i < count; i++) values[i] = divergences[i].nats;
     if (vp_statistics_compute(values, count, values + count, &statistics) == VP_OK) {
-        summary = (struct divergence_summary){statistics.mean, statistics.p50, statistics.p99, statistics.max,
-                                              (double)NAN};
+        summary =
+            (struct divergence_summary){statistics.mean, statistics.p50, statistics.p99, statistics.max, (double)NAN};
         for (size_t i = 0; i < count; i++) values[i] = divergences[i].at_most;
         if (isfinite(values[0])) summary.mean_at_most = vp_statistics_mean(values, count);
     }
@@ -188,8 +258,7 @@ struct divergence_summary divergences_summary(const struct divergence *divergenc
     return summary;
 }
 void put_fidelity_row(vp_json_writer *writer, const struct fidelity *fidelity) {
-    const struct divergence_summary kl = divergences_summary(fidelity->divergences,
-                                                             (size_t)fidelity->divergence_count);
+    const struct divergence_summary kl = divergences_summary(fidelity->divergences, (size_t)fidelity->divergence_count);
     struct fidelity_row row;
     row.baseline = fidelity->baseline;
     row.kl_divergence_mean = kl.mean;

@@ -6,6 +6,7 @@
 #ifndef VLMPROF_CLI_FIDELITY_H
 #define VLMPROF_CLI_FIDELITY_H
 #include "results/fields.h"
+#include "server/ask.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,10 +32,6 @@ struct likely_step { struct likely own; struct likely *top; size_t top_count; };
 struct likely_steps { struct likely_step *steps; size_t count; };
 enum { LIKELY_STEP_MOST = 64 }; /* most tokens read from a list */
 
-/* Reads choices[0].logprobs of a chat completion. NULL and anything else gives no steps. */
-void likely_read(const char *logprobs, struct likely_steps *steps);
-void likely_free(struct likely_steps *steps);
-
 /* Bounds of the KL divergence if only the most likely tokens are known. Lower bound: all tokens that are not in both
  * lists count as one. Upper bound: a token missing in a list has at least probability e^-16, the smallest that
  * llama.cpp stores for a baseline. */
@@ -51,5 +48,19 @@ struct divergence_summary divergences_summary(const struct divergence *divergenc
 
 /* Writes its members in a row of a result file. */
 void put_fidelity_row(vp_json_writer *writer, const struct fidelity *fidelity);
+
+/* ---- a server's answer with the probabilities of its tokens, untimed */
+/* Zeroed before use. */
+struct served_answer { char *text; size_t bytes; struct likely_steps steps; };
+void served_answer_free(struct served_answer *answer);
+
+/* Requests the longest lists that the server allows, or none. *most_likely: their length so far; -1: the server gives
+ * none; 0: not tried yet. Returns 0, EXIT_INTERRUPTED, or an exit code with a line in `reason`. */
+int served_answer_ask(struct endpoint *endpoint, const struct question *question, int *most_likely,
+                      struct served_answer *answer, char *reason, size_t capacity);
+
+/* Compares two answers. `reason` becomes empty, or describes what is not known. */
+void served_answers_compare(const struct served_answer *baseline, const struct served_answer *other,
+                            struct fidelity *fidelity, char *reason, size_t capacity);
 
 #endif

@@ -5,6 +5,7 @@
 #include "model/model.h"
 #include "measure/record.h"
 #include "measure/engine.h"
+#include "measure/measure.h"
 #include "results/knobs.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
@@ -23,8 +24,23 @@ int tokenize_sample(const struct model *model, const struct cuts *cuts, struct s
 /* The same before the image sizes are known: no ids are set if they depend on them. */
 int count_sample(const struct model *model, int32_t image_count, struct sample *sample);
 
-/* One request to the engine, with everything that it refers to. Zeroed before use. */
+/* What a request is made from. A text or a value is NULL if its option is not given. */
+struct request_settings {
+    vp_engine_options engine;
+    const char *const *images; size_t image_count; /* their paths */
+    const char *prompt, *style; int is_raw;        /* is_raw: the prompt is tokenized unchanged */
+    vp_tile_options tiles; int has_max_crops;
+    const char *only_tiled; /* an option that is given, but only for tiled models */
+    const char *image_knob, *importance_scores_file;
+    const struct option_value *knobs[KNOB_EACH_END], *active_blocks;
+    int32_t new_tokens; int ignore_eos;
+    int32_t num_runs; int is_cold; /* num_runs 0: one */
+    const char *dump;              /* the folder for the values of the last run */
+};
+
+/* One request to the engine, with everything that it refers to. Zeroed before use; the caller loads the model. */
 struct request {
+    const struct request_settings *settings;
     struct model model;
     struct session session;
     struct sample sample;
@@ -33,14 +49,16 @@ struct request {
     struct knob_values knobs;
     struct pass_input input; /* refers to the members above */
     vp_pruned pruned;        /* effect of pruning, once the engine is open */
+    vp_dump dump;
 };
 
-/* Loads the images and cuts them. Returns 0 or an exit code after a message. */
-int request_load_images(struct request *request, const char *const *paths, size_t count,
-                        const struct image_size *size);
-
-/* Opens an engine that is large enough for the request, whose input must be ready. request_close frees everything. */
-int request_open(const vp_engine_options *settings, struct request *request);
+/* Makes the request of its settings: checks the knobs, makes the prompt, cuts the images and tokenizes. Reads no
+ * weights. Returns 0 or an exit code after a message; the caller calls request_close in both cases. */
+int request_prepare(struct request *request);
+/* Opens an engine that is large enough for the request. */
+int request_open(struct request *request);
+/* Opens the engine, runs the request and writes the --dump of the last run. Returns 0 or an exit code. */
+int request_measure(struct request *request, struct timed_runs *timed);
 void request_close(struct request *request);
 
 /* Applies the engine's knobs that are set in *values. The input refers to *values afterwards. */
@@ -50,7 +68,7 @@ void input_apply_knobs(struct pass_input *input, const struct knob_values *value
  * input_apply_knobs. */
 void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample);
 
-/* Tokenizes request->sample.prompt, for any model, and sets the input's ids. Load the images first. */
+/* Tokenizes request->sample.prompt again and sets the input's ids. */
 int tokenize_input(struct request *request);
 
 /* Complains if the prompt and its longest answer need more positions than the model has. */

@@ -48,13 +48,23 @@ int runs_measure(const struct pass_backend *backend, int32_t num_runs, int32_t n
 void runs_print_interrupted(const struct timed_runs *timed) {
     if (timed->count)
         print_note("vlmprof: interrupted: the numbers cover %d of %d runs, and nothing else is kept; run the "
-                   "same command again to measure all of them\n", timed->count, timed->capacity);
-    else
-        print_note("vlmprof: interrupted before a run was complete: nothing is kept; run the same command again\n");
+                   "same command again to measure all of them\n",
+                   timed->count, timed->capacity);
+    else print_note("vlmprof: interrupted before a run was complete: nothing is kept; run the same command again\n");
 }
 void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise) {
     noise_warn(&timed->warnings, noise, NULL, NULL, 1, NOISE_ADVICE_RUN);
     for (size_t i = 0; i < timed->warnings.count; i++) complain(0, "%s", timed->warnings.items[i]);
+}
+void runs_warn_of_noise(struct timed_runs *timed) {
+    size_t count = timed->count > 1 ? (size_t)timed->count - 1 : 0;
+    double *ratios = resize(NULL, count + 1, sizeof *ratios);
+    for (size_t i = 0; i < count; i++)
+        ratios[i] = log((double)timed->runs[i + 1].total_ns / (double)timed->runs[i].total_ns);
+    timed->noise.pair_count = (int64_t)count;
+    timed->noise.spread = vp_noise_spread(ratios, count);
+    free(ratios);
+    runs_warn(timed, &timed->noise);
 }
 
 /* ---- as text */
@@ -78,8 +88,8 @@ static void print_term(const struct timed_runs *timed, const char *key, const ch
 /* The times between tokens, or between pieces of a server's answer, in ms. Returns their number. */
 static size_t steps_of(const struct pass_result *run, double *out) {
     if (run->served) return served_gaps(run->served, out);
-    for (int32_t i = 0; i + 1 < run->token_count; i++) out[i] = (double)run->step_ns[i] / 1e6;
-    return run->token_count > 1 ? (size_t)run->token_count - 1 : 0;
+    for (int32_t i = 0; i + 1 < run->reply.token_count; i++) out[i] = (double)run->reply.step_ns[i] / 1e6;
+    return run->reply.token_count > 1 ? (size_t)run->reply.token_count - 1 : 0;
 }
 /* Prints the median and the maximum of these times over all runs. */
 static void print_steps(const struct timed_runs *timed) {
@@ -88,7 +98,7 @@ static void print_steps(const struct timed_runs *timed) {
     size_t count = 0;
     for (int32_t i = 0; i < timed->count; i++) {
         const struct pass_result *run = &timed->runs[i];
-        const size_t most = run->served ? run->served->piece_count : (size_t)run->token_count;
+        const size_t most = run->served ? run->served->piece_count : (size_t)run->reply.token_count;
         steps = resize(steps, count + most + 1, sizeof *steps);
         count += steps_of(run, steps + count);
     }
@@ -134,8 +144,8 @@ static void print_ms(const struct timed_runs *timed, const char *key, double (*n
 }
 /* Returns 1 if a server's answer has too few tokens for a time per token. */
 static int has_few_tokens(const struct pass_result *run, int which) {
-    return run->served && (which == METRIC_PER_TOKEN || which == TERM_DECODE_RATE) && run->token_count > 0
-           && run->token_count < TPOT_TOKENS_LEAST;
+    return run->served && (which == METRIC_PER_TOKEN || which == TERM_DECODE_RATE) && run->reply.token_count > 0
+           && run->reply.token_count < TPOT_TOKENS_LEAST;
 }
 /* Why a term has no number, or how exact it is; NULL for no remark. */
 static const char *remark_of(const struct pass_result *run, int which, double median, char out[80]) {
@@ -144,7 +154,7 @@ static const char *remark_of(const struct pass_result *run, int which, double me
         return out;
     }
     if (has_few_tokens(run, which)) {
-        snprintf(out, 80, "needs %d tokens or more, the answer has %d", TPOT_TOKENS_LEAST, run->token_count);
+        snprintf(out, 80, "needs %d tokens or more, the answer has %d", TPOT_TOKENS_LEAST, run->reply.token_count);
         return out;
     }
     if (isfinite(median)) return NULL;
@@ -181,7 +191,7 @@ void runs_put_count(vp_json_writer *writer, const struct timed_runs *timed) {
 void runs_put_rates(vp_json_writer *writer, const struct timed_runs *timed) {
     const struct pass_result *run = &timed->runs[0];
     const int is_known = !run->served || run->served->usage.completion_tokens >= 0;
-    const double tokens = is_known ? (double)run->token_count : (double)NAN;
+    const double tokens = is_known ? (double)run->reply.token_count : (double)NAN;
     PUT(writer, KEY(TERMS[TERM_DECODE_RATE].key, 1e3 / metric_mean(timed->runs, timed->count, METRIC_PER_TOKEN)),
         KEY(TERMS[TERM_OUTPUT_RATE].key, tokens * 1e3 / metric_mean(timed->runs, timed->count, METRIC_TOTAL)));
 }

@@ -36,6 +36,8 @@ void runs_print_interrupted(const struct timed_runs *timed);
 
 /* Adds a warning if the machine was not quiet (*noise), and prints all warnings. */
 void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise);
+/* The same by the noise of these runs, with the spread of successive ones. */
+void runs_warn_of_noise(struct timed_runs *timed);
 
 /* Prints one line: the number of runs, whether they are warm, the meaning of the ranges. */
 void runs_print(const struct timed_runs *timed);

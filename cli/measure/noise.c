@@ -45,11 +45,10 @@ struct number_text number_cost(vp_estimate percent) {
     const int decimals = half >= 10 || !is_cost_known(percent) ? 0 : half >= 1 ? 1 : 2;
     const double low = rounded(percent.low, decimals), high = rounded(percent.high, decimals);
     if (!isfinite(half)) snprintf(number.text, sizeof number.text, "-");
-    else if (!is_cost_known(percent))
-        snprintf(number.text, sizeof number.text, "%+.0f to %+.0f", low, high);
+    else if (!is_cost_known(percent)) snprintf(number.text, sizeof number.text, "%+.0f to %+.0f", low, high);
     else
-        snprintf(number.text, sizeof number.text, "%+.*f [%+.*f, %+.*f]", decimals,
-                 rounded(percent.value, decimals), decimals, low, decimals, high);
+        snprintf(number.text, sizeof number.text, "%+.*f [%+.*f, %+.*f]", decimals, rounded(percent.value, decimals),
+                 decimals, low, decimals, high);
     return number;
 }
 void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs) {
@@ -77,8 +76,8 @@ static double badness(const vp_noise_summary *summary, int reason) {
     return fmax(summary->spread, summary->bare_spread);
 }
 static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summary, int reason) {
-    const int is_busy = reason == VP_NOISE_IS_BUSY, is_bare = !(summary->bare_spread <= summary->spread)
-                                                              && summary->bare_spread > VP_NOISE_SPREAD;
+    const int is_busy = reason == VP_NOISE_IS_BUSY,
+              is_bare = !(summary->bare_spread <= summary->spread) && summary->bare_spread > VP_NOISE_SPREAD;
     const long long bad = is_busy ? summary->busy_samples : summary->stolen_samples,
                     all = is_busy ? summary->other_samples : summary->steal_samples;
     const double percent = is_busy ? summary->busy_percent : summary->stolen_percent;
@@ -89,8 +88,8 @@ static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summar
                  (long long)(is_bare ? summary->bare_pair_count : summary->pair_count));
         return;
     }
-    snprintf(seen, capacity, "%s %.0f %% of the CPU", is_busy ? "other processes used"
-                                                              : "the host of this virtual machine took", percent);
+    snprintf(seen, capacity, "%s %.0f %% of the CPU",
+             is_busy ? "other processes used" : "the host of this virtual machine took", percent);
     size_t bytes = strlen(seen);
     if (all > 1) snprintf(seen + bytes, capacity - bytes, " during %lld of %lld blocks of runs", bad, all);
     else snprintf(seen + bytes, capacity - bytes, " during the runs");
@@ -146,7 +145,6 @@ void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const
         while (earlier < first && !are_of_one_sweep(paths, earlier, first)) earlier++;
         if (earlier == first) say_sweep(&seen, items, paths, names, first, count);
     }
-    if (seen.bytes)
-        text_list_add(warnings, NOISE_WARNING ": %s. Times may be too high: %s", seen.data, advice);
+    if (seen.bytes) text_list_add(warnings, NOISE_WARNING ": %s. Times may be too high: %s", seen.data, advice);
     free(seen.data);
 }

@@ -1,6 +1,8 @@
 /* provenance.c: build, machine, device and options, as JSON. */
 #include "measure/provenance.h"
 
+#include "measure/engine.h"
+#include "measure/record.h"
 #include "base/json.h"
 
 #include <stdio.h>
@@ -55,24 +57,6 @@ void put_gpu(vp_json_writer *writer, int32_t index, const vp_device_info *gpu) {
         KEY("driver", version_text(gpu->driver_version, driver)),
         KEY("runtime", version_text(gpu->runtime_version, runtime)), END_OBJECT);
 }
-int32_t gpu_of(const vp_engine *engine) {
-    const char *device = vp_engine_device(engine);
-    return strncmp(device, "cuda:", 5) ? -1 : (int32_t)strtol(device + 5, NULL, 10);
-}
-
-void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry) {
-    PUT(writer, KEY_OBJECT(NULL), KEY("sm_clock_mhz", telemetry->sm_clock_mhz),
-        KEY("memory_clock_mhz", telemetry->memory_clock_mhz), KEY("power_w", telemetry->power_w),
-        KEY("temperature_c", telemetry->temperature_c));
-    if (telemetry->has_throttle_reasons) {
-        PUT(writer, KEY_ARRAY("throttle_reasons"));
-        for (int32_t bit = 0; bit < 64; bit++)
-            if ((telemetry->throttle_reasons >> bit & 1) && vp_telemetry_throttle_name(bit))
-                vp_json_string(writer, vp_telemetry_throttle_name(bit));
-        vp_json_end_array(writer);
-    } else put_null(writer, "throttle_reasons");
-    PUT(writer, KEY("throttle_count", telemetry->throttle_count), END_OBJECT);
-}
 const char *date_text(char out[DATE_BYTES]) {
     time_t now = time(NULL);
     struct tm utc;
@@ -87,8 +71,8 @@ const char *host_text(char out[HOST_BYTES]) {
 }
 /* Writes the engine's device, its kernels, threads and clocks; null for a server. */
 static void put_device(vp_json_writer *writer, const vp_engine *engine, const vp_engine_options *settings) {
-    static const char *const not_known[] = {"device", "device_note", "gpu",  "gemm_rows_1", "gemm_rows_1024",
-                                            "threads", "seed",       "clocks"};
+    static const char *const not_known[] = {"device",         "device_note", "gpu",  "gemm_rows_1",
+                                            "gemm_rows_1024", "threads",     "seed", "clocks"};
     vp_device_info gpu;
     vp_telemetry telemetry;
     if (!engine) {

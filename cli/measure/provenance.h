@@ -19,12 +19,6 @@ const char *build_text(void);
 /* Writes a GPU as an object, a value. */
 void put_gpu(vp_json_writer *writer, int32_t index, const vp_device_info *gpu);
 
-/* The number of the engine's GPU; -1 for the CPU. */
-int32_t gpu_of(const vp_engine *engine);
-
-/* Writes clocks, power and temperature as an object, a value. */
-void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry);
-
 /* The current time as 2026-11-22T20:00:00Z, and the name of this machine; "unknown" if the system does not report it.
  * Both return out. */
 enum { DATE_BYTES = 40, HOST_BYTES = 256 };

@@ -1,5 +1,5 @@
 /* prune_setting.c: reads --prune METHOD[:KEY=VALUE,..] for the engine, and describes its effect. */
-#include "measure/prune_setting.h"
+#include "measure/engine.h"
 
 #include "base/console.h"
 #include "base/memory.h"
@@ -18,7 +18,7 @@ struct prune_key {
     const char *name;
     unsigned methods; /* bits of the methods that have it */
     enum value_kind kind;
-    size_t offset;    /* offset of the number in vp_prune */
+    size_t offset; /* offset of the number in vp_prune */
     int64_t least, most;
 };
 static const struct prune_key KEYS[] = {
@@ -132,8 +132,7 @@ static int read_value(const struct prune_key *key, const char *text, struct prun
     default: break;
     }
     if (!is_whole(text, key->least, key->most, &whole)) {
-        snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)key->least,
-                 (long long)key->most);
+        snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)key->least, (long long)key->most);
         return fail(reason, capacity, key->name, text, wanted);
     }
     if (key->kind == SEED) out->has_seed = 1, out->how.seed = (uint32_t)whole;
@@ -157,8 +156,7 @@ static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, str
         return read_value(&KEYS[i], equals + 1, out, counts, reason, capacity);
     }
     if (method == VP_PRUNE_NONE) snprintf(reason, capacity, "none takes no keys, but got \"%.60s\"", pair);
-    else if (!equals)
-        snprintf(reason, capacity, "%s: expected KEY=VALUE, got \"%.60s\"", vp_prune_name(method), pair);
+    else if (!equals) snprintf(reason, capacity, "%s: expected KEY=VALUE, got \"%.60s\"", vp_prune_name(method), pair);
     else {
         char kind[40];
         snprintf(kind, sizeof kind, "key of %s", vp_prune_name(method));
@@ -263,8 +261,7 @@ void prune_text(struct text_buffer *out, const vp_pruned *pruned) {
     snprintf(part, sizeof part, "%d of %d image tokens:", pruned->kept_tokens, pruned->image_tokens);
     text_add_string(out, part);
     for (int32_t i = 0; i < pruned->region_count; i++) {
-        snprintf(part, sizeof part, "%s %d rows from block %d", i ? "," : "", pruned->rows[i],
-                 pruned->first_block[i]);
+        snprintf(part, sizeof part, "%s %d rows from block %d", i ? "," : "", pruned->rows[i], pruned->first_block[i]);
         text_add_string(out, part);
     }
     snprintf(part, sizeof part, "; %.1f image tokens per block on average; KV cache %.4g of %.4g MB",

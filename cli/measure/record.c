@@ -14,7 +14,7 @@
 void sample_free(struct sample *sample) {
     FREE_ALL(sample->record, sample->question, sample->style, sample->prompt);
     text_list_free(&sample->images);
-    FREE_ALL(sample->sizes, sample->places, sample->text_ids, sample->reason);
+    FREE_ALL(sample->sizes, sample->places, sample->tokens.ids, sample->reason);
 }
 
 int has_vanished_image(const struct sample *sample) {
@@ -24,21 +24,21 @@ int has_vanished_image(const struct sample *sample) {
 
 /* Several images have no common tiling: the result is then none. */
 static struct field_pair layout_tiling(const vp_layout *layout) {
-    const struct field_pair none = {-1, -1}, tiling = {layout ? layout->tiling.rows : 0,
-                                                       layout ? layout->tiling.cols : 0};
+    const struct field_pair none = {-1, -1},
+                            tiling = {layout ? layout->tiling.rows : 0, layout ? layout->tiling.cols : 0};
     return layout && tiling.first ? tiling : none;
 }
 static struct field_pair layout_canvas(const vp_layout *layout) {
-    const struct field_pair none = {-1, -1}, canvas = {layout ? layout->canvas_height_px : 0,
-                                                       layout ? layout->canvas_width_px : 0};
+    const struct field_pair none = {-1, -1},
+                            canvas = {layout ? layout->canvas_height_px : 0, layout ? layout->canvas_width_px : 0};
     return layout && layout->tiling.rows ? canvas : none;
 }
 /* NaN if not pruned or not known. */
 static double pruned_rows(const struct point *point) {
     const vp_layout *layout = point->cuts ? &point->cuts->whole : NULL;
-    if (!point->kept_tokens || !layout) return (double)NAN;
-    return layout->image_tokens - layout->feature_tokens + !point->sample->no_bos + point->sample->text_count
-           + point->mean_image_tokens;
+    if (!point->pruned || !layout) return (double)NAN;
+    return layout->image_tokens - layout->feature_tokens + !point->sample->tokens.no_bos + point->sample->tokens.count
+           + point->pruned->mean_image_tokens;
 }
 void put_images(vp_json_writer *writer, const struct sample *sample) {
     const size_t count = sample->images.count;
@@ -77,17 +77,17 @@ void put_point_layout(vp_json_writer *writer, const struct point *point) {
     sizes.num_images = image_count ? image_count : -1;
     sizes.num_views = image_count ? layout->views : -1;
     sizes.vision_tokens_of_images = each;
-    sizes.input_text_tokens = point->sample->text_count;
-    sizes.actual_text_tokens = point->sample->text_count;
+    sizes.input_text_tokens = point->sample->tokens.count;
+    sizes.actual_text_tokens = point->sample->tokens.count;
     sizes.total_sequence_length = -1;
     if (layout || !point->sample->images.count)
         sizes.total_sequence_length =
-            !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count;
+            !point->sample->tokens.no_bos + (layout ? layout->image_tokens : 0) + point->sample->tokens.count;
     sizes.activations_used = point->activations;
-    sizes.kept_vision_tokens = point->kept_tokens;
+    sizes.kept_vision_tokens = point->pruned ? point->pruned->kept_tokens : 0;
     sizes.mean_sequence_length = pruned_rows(point);
-    sizes.kv_cache_bytes = point->cache_bytes;
-    sizes.kv_cache_bytes_unpruned = point->full_cache_bytes;
+    sizes.kv_cache_bytes = point->pruned ? (int64_t)point->pruned->cache_bytes : 0;
+    sizes.kv_cache_bytes_unpruned = point->pruned ? (int64_t)point->pruned->full_cache_bytes : 0;
     fields_put(writer, &RESULT_SIZES, &sizes);
     free(tokens);
 }
@@ -156,20 +156,17 @@ static const struct pass_result *first_run(const struct point *point) {
 void put_point_tokens(vp_json_writer *writer, const struct point *point) {
     const struct pass_result *run = first_run(point);
     struct tokens tokens;
-    tokens.output_tokens = !run ? -1 : run->served ? run->served->usage.completion_tokens : run->token_count;
-    tokens.content_tokens = run && !run->served ? run->token_count - (run->ended_by_eos != 0) : -1;
-    tokens.ends_with_eos = run && (!run->served || run->served->finish_reason) ? run->ended_by_eos != 0 : -1;
+    tokens.output_tokens = !run ? -1 : run->served ? run->served->usage.completion_tokens : run->reply.token_count;
+    tokens.content_tokens = run && !run->served ? run->reply.token_count - (run->reply.ended_by_eos != 0) : -1;
+    tokens.ends_with_eos = run && (!run->served || run->served->finish_reason) ? run->reply.ended_by_eos != 0 : -1;
     fields_put(writer, &ANSWER_TOKENS, &tokens);
 }
 
 /* "energy_resolution_j" of the mean; each run's reading is off by at most one step at either end. */
 static void put_resolution(vp_json_writer *writer, const struct point *point) {
     double sum = 0;
-    for (int32_t run = 0; run < point->run_count; run++) {
-        if (!point->runs[run].has_energy) return;
-        sum += point->runs[run].energy_resolution_j;
-    }
-    if (point->run_count) put_double(writer, "energy_resolution_j", sum / point->run_count);
+    for (int32_t run = 0; run < point->run_count; run++) sum += point->runs[run].energy_resolution_j;
+    if (point->run_count && isfinite(sum)) put_double(writer, "energy_resolution_j", sum / point->run_count);
 }
 /* The mean of a metric over the runs; NaN if there are none. */
 static double mean_of(const struct point *point, int metric) {
@@ -182,8 +179,7 @@ static int lacks_stage(const struct point *point, int stage) {
 void put_point_times(vp_json_writer *writer, const struct point *point) {
     int32_t longest = 0;
     for (int metric = 0; metric < METRIC_STAGE; metric++)
-        if (!is_left_out(metric, mean_of(point, metric)))
-            PUT(writer, KEY(METRIC_KEYS[metric], mean_of(point, metric)));
+        if (!is_left_out(metric, mean_of(point, metric))) PUT(writer, KEY(METRIC_KEYS[metric], mean_of(point, metric)));
     put_resolution(writer, point);
     PUT(writer, KEY_OBJECT("stages"));
     for (int i = 0; i < VP_STAGE_COUNT; i++)
@@ -197,12 +193,14 @@ void put_point_times(vp_json_writer *writer, const struct point *point) {
         PUT(writer, END_OBJECT);
     }
     for (int32_t run = 0; run < point->run_count && !point->is_served; run++)
-        if (point->runs[run].token_count - 1 > longest) longest = point->runs[run].token_count - 1;
+        if (point->runs[run].reply.token_count - 1 > longest) longest = point->runs[run].reply.token_count - 1;
     PUT(writer, END_OBJECT, KEY_ARRAY("T_decode_per_step")); /* [position][run]; position 0 is decode step 1 */
     for (int32_t i = 0; i < longest; i++) {
         PUT(writer, KEY_ARRAY(NULL));
-        for (int32_t run = 0; run < point->run_count; run++)
-            if (i < point->runs[run].token_count - 1) vp_json_double(writer, (double)point->runs[run].step_ns[i] / 1e6);
+        for (int32_t run = 0; run < point->run_count; run++) {
+            const vp_reply *reply = &point->runs[run].reply;
+            if (i < reply->token_count - 1) vp_json_double(writer, (double)reply->step_ns[i] / 1e6);
+        }
         PUT(writer, END_ARRAY);
     }
     PUT(writer, END_ARRAY, KEY_OBJECT("runs"));
@@ -243,7 +241,7 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
     free(record.nodes);
 }
 int is_truncated(const struct pass_result *run) {
-    if (!run->served) return !run->ended_by_eos;
+    if (!run->served) return !run->reply.ended_by_eos;
     return run->served->finish_reason ? !strcmp(run->served->finish_reason, "length") : -1;
 }
 static struct field_bytes bytes_of(const struct pass_result *run) {
@@ -257,8 +255,8 @@ static struct field_ints token_ids(const struct point *point) {
     static const int32_t none[1];
     struct field_ints ids = {point->is_served ? NULL : none, 0};
     if (point->is_served || !point->run_count) return ids;
-    ids.items = point->runs[0].tokens;
-    ids.count = point->runs[0].token_count;
+    ids.items = point->runs[0].reply.tokens;
+    ids.count = point->runs[0].reply.token_count;
     return ids;
 }
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *outcome) {
@@ -277,6 +275,19 @@ void put_point_answer(vp_json_writer *writer, const struct point *point, const v
     fields_put(writer, &ANSWER, &answer);
 }
 
+void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry) {
+    PUT(writer, KEY_OBJECT(NULL), KEY("sm_clock_mhz", telemetry->sm_clock_mhz),
+        KEY("memory_clock_mhz", telemetry->memory_clock_mhz), KEY("power_w", telemetry->power_w),
+        KEY("temperature_c", telemetry->temperature_c));
+    if (telemetry->has_throttle_reasons) {
+        PUT(writer, KEY_ARRAY("throttle_reasons"));
+        for (int32_t bit = 0; bit < 64; bit++)
+            if ((telemetry->throttle_reasons >> bit & 1) && vp_telemetry_throttle_name(bit))
+                vp_json_string(writer, vp_telemetry_throttle_name(bit));
+        vp_json_end_array(writer);
+    } else put_null(writer, "throttle_reasons");
+    PUT(writer, KEY("throttle_count", telemetry->throttle_count), END_OBJECT);
+}
 void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct sample *sample) {
     static const char *const always[] = {"question", "answers", "image_id", "id"};
     vp_json *json = &scratch->json;

@@ -6,22 +6,23 @@
 #include "results/fields.h"
 #include "results/knobs.h"
 #include "results/metrics.h"
-#include "model/cuts.h"
+#include "model/image.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_prompt.h"
 #include "vlmprof_score.h"
+#include "vlmprof_stages.h"
 
 /* A question about images, from a line of a data set or from the operands of `run`. It owns its texts. */
 struct sample {
-    int64_t id;       /* 0-based line number */
-    char *record;     /* the line itself, JSON; NULL for `run` */
+    int64_t id;   /* 0-based line number */
+    char *record; /* the line itself, JSON; NULL for `run` */
     char *question, *style, *prompt;
-    struct text_list images;      /* paths of the images */
-    struct image_px *sizes;       /* [images.count]; NULL if not known yet */
-    size_t *places;               /* [images.count]: byte offsets in a server's prompt; NULL: all at the start */
-    int32_t *text_ids; int32_t text_count;
-    int no_image, no_bos;             /* 1 if the prompts of its data set have no image, or no BOS */
+    struct text_list images; /* paths of the images */
+    struct image_px *sizes;  /* [images.count]; NULL if not known yet */
+    size_t *places;          /* [images.count]: byte offsets in a server's prompt; NULL: all at the start */
+    struct prompt_tokens tokens;
+    int no_image;                     /* 1 if the prompts of its data set have no image */
     const vp_prompt_dataset *dataset; /* sets its prompt and answer length; NULL: not one of the nine known */
     char *reason;                     /* why an image cannot be used; NULL if all can */
 };
@@ -38,7 +39,7 @@ void sample_free(struct sample *sample);
 /* A point of the grid: measured, failed, or not measured yet. It owns nothing. */
 struct point {
     const struct sample *sample;
-    const struct cuts *cuts;   /* cuts of its images; NULL: text only, or not known */
+    const struct cuts *cuts; /* cuts of its images; NULL: text only, or not known */
     const struct knob_values *knobs;
     int32_t target_tokens, target_crops; /* 0: no target */
     const struct pass_result *runs; int32_t run_count; /* 0 if it failed */
@@ -46,10 +47,8 @@ struct point {
     const char *activations; /* name of vp_engine_activations; NULL: none */
     vp_score_metric metric;
     int ignore_eos;
-    /* image tokens after the last cut, and their mean over blocks; 0 if all were kept */
-    int32_t kept_tokens; double mean_image_tokens;
-    int64_t cache_bytes, full_cache_bytes; /* size of the KV cache with and without pruning; 0: not pruned */
-    int is_served; /* 1 if a server ran it: only the arrival of the answer is known */
+    const vp_pruned *pruned; /* NULL: all image tokens were kept */
+    int is_served;           /* 1 if a server ran it: only the arrival of the answer is known */
 };
 
 /* "image" and "image_size", null without an image. For several, these are null, and "images" has both per image. */
@@ -82,6 +81,9 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
 
 /* The answer of the first run, its score, and its flags. */
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored);
+
+/* Writes clocks, power and temperature as an object, a value. */
+void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry);
 
 /* "metadata": the members of the record; question, answers, image_id and id are always present. scratch is
  * overwritten. */

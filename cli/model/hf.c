@@ -32,8 +32,7 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
 }
 
 /* Reads a JSON file of the folder that may be absent; *text is then NULL. The caller frees *text and parsed->nodes. */
-static int read_optional(const char *folder, const char *name, char **text, struct parsed *parsed,
-                         uint64_t *identity) {
+static int read_optional(const char *folder, const char *name, char **text, struct parsed *parsed, uint64_t *identity) {
     char *path = join_path(folder, name);
     size_t bytes = 0;
     vp_error error = {VP_OK, -1, "", ""};
@@ -114,9 +113,7 @@ static int load_text(struct model *model) {
     vp_result result = code ? VP_OK : vp_processor_read_text(&model->processor, text[0] ? &parsed[0].json : NULL,
                                                              text[1] ? &parsed[1].json : NULL, &error);
     if (result != VP_OK) code = complain_result(EXIT_INPUT, model->name, result, &error);
-    for (int i = 0; i < 2; i++) {
-        FREE_ALL(parsed[i].nodes, text[i]);
-    }
+    for (int i = 0; i < 2; i++) { FREE_ALL(parsed[i].nodes, text[i]); }
     return code;
 }
 
@@ -125,8 +122,7 @@ static void note_template(struct model *model, int has_template, int is_known) {
     char note[LINE_BYTES];
     if (model->processor.kind == VP_PROCESSOR_PLAIN) {
         if (!has_template) return;
-        snprintf(note, sizeof note,
-                 "unknown chat template: the prompt is the raw text");
+        snprintf(note, sizeof note, "unknown chat template: the prompt is the raw text");
     } else if (is_known) return;
     else
         snprintf(note, sizeof note,
@@ -271,8 +267,8 @@ static int hf_load_preset(struct model *model) {
     char *json = bytes_json(&markers, model->config.vocab_size - 1);
     text_list_free(&markers);
     if (result == VP_OK)
-        result = vp_processor_read(kind, &model->config.geometry, preprocessor ? &parsed.json : NULL,
-                                   &model->processor, &error);
+        result = vp_processor_read(kind, &model->config.geometry, preprocessor ? &parsed.json : NULL, &model->processor,
+                                   &error);
     if (result == VP_OK && preprocessor) /* a preset has one file */
         result = vp_processor_read_text(&model->processor, &parsed.json, NULL, &error);
     if (result == VP_OK) result = vp_tokenizer_load(json, strlen(json), &model->tokenizer, &error);
@@ -355,8 +351,7 @@ static int check_videos(const struct model *model, const char *prompt, int code)
     const char *video = vp_processor_video(model->processor.kind);
     return !video || !strstr(prompt, video)
                ? 0
-               : complain(code, "%s in a prompt represents a video; give frames of a video as \"images\"",
-                          video);
+               : complain(code, "%s in a prompt represents a video; give frames of a video as \"images\"", video);
 }
 static int hf_count(const struct model *model, const char *prompt, int32_t image_count, struct prompt_tokens *tokens) {
     const char *placeholder = vp_processor_placeholder(model->processor.kind), *front = model->processor.front,
@@ -373,7 +368,7 @@ static int hf_count(const struct model *model, const char *prompt, int32_t image
     code = tokenize_text(model, prompt, tokens);
     free(tokens->ids);
     tokens->ids = NULL;
-    tokens->count += (model->ids.bos >= 0) - image_count; /* a placeholder is one token */
+    tokens->count += (model->ids.bos >= 0) - image_count;       /* a placeholder is one token */
     if (strncmp(prompt, front, strlen(front))) tokens->count++; /* the processor inserts it */
     tokens->no_bos = 1;
     return code;

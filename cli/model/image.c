@@ -4,10 +4,11 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "model/webp_gif.h"
+#include "base/memory.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,244 @@
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
+
+/* ---- WebP, by its library, and GIF (GIF89a specification, 1990) */
+static int is_webp(const uint8_t *file, size_t bytes) {
+    return bytes >= 12 && !memcmp(file, "RIFF", 4) && !memcmp(file + 8, "WEBP", 4);
+}
+static int is_gif(const uint8_t *file, size_t bytes) { return bytes >= 6 && !memcmp(file, "GIF8", 4); }
+static int is_too_large(int32_t width_px, int32_t height_px) {
+    return (int64_t)width_px * height_px > VP_IMAGE_PIXELS_MAX;
+}
+/* Copies RGB into an image that the library owns. */
+static vp_result take_pixels(uint8_t *rgb, int32_t width_px, int32_t height_px, vp_image *image) {
+    vp_image borrowed = {width_px, height_px, rgb};
+    return vp_image_resized(&borrowed, width_px, height_px, image);
+}
+
+/* ---- WebP */
+struct webp {
+    int (*info)(const uint8_t *data, size_t bytes, int *width, int *height);
+    uint8_t *(*decode)(const uint8_t *data, size_t bytes, int *width, int *height);
+    void (*release)(void *memory);
+};
+/* The library, opened when the first WebP file needs it; NULL if it is not installed. */
+static const struct webp *webp_library(void) {
+    static const char *const names[] = {"libwebp.so.7", "libwebp.so.6"};
+    static struct webp webp;
+    static int is_tried;
+    void *library = NULL, *symbols[3] = {NULL, NULL, NULL};
+    for (size_t i = 0; !is_tried && !library && i < 2; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    is_tried = 1;
+    if (library) {
+        symbols[0] = dlsym(library, "WebPGetInfo");
+        symbols[1] = dlsym(library, "WebPDecodeRGB");
+        symbols[2] = dlsym(library, "WebPFree");
+        /* ISO C has no cast from an object to a function pointer */
+        memcpy(&webp.info, &symbols[0], sizeof webp.info);
+        memcpy(&webp.decode, &symbols[1], sizeof webp.decode);
+        memcpy(&webp.release, &symbols[2], sizeof webp.release);
+    }
+    return webp.info && webp.decode && webp.release ? &webp : NULL;
+}
+static vp_result webp_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
+    const struct webp *webp = webp_library();
+    int width = 0, height = 0;
+    if (!webp)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "",
+                       "a WebP file, but libwebp is not installed (Debian: package libwebp7); install it, or convert "
+                       "the file to PNG");
+    if (!webp->info(file, bytes, &width, &height) || width < 1 || height < 1)
+        return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged WebP");
+    *width_px = width;
+    *height_px = height;
+    return VP_OK;
+}
+static vp_result webp_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
+    int32_t width_px, height_px;
+    int width = 0, height = 0;
+    vp_result result = webp_size(file, bytes, &width_px, &height_px, error);
+    if (result != VP_OK) return result;
+    if (is_too_large(width_px, height_px)) return vp_fail(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
+    uint8_t *rgb = webp_library()->decode(file, bytes, &width, &height);
+    if (!rgb) return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged WebP, or an animation; convert it to PNG");
+    result = take_pixels(rgb, width, height, image);
+    webp_library()->release(rgb);
+    return result;
+}
+
+/* ---- GIF */
+struct gif {
+    const uint8_t *at, *end;
+    const uint8_t *palette; uint32_t colours; /* size of the frame */
+    int32_t screen_width, screen_height, left, top, width, height;
+    int is_interlaced;
+    const uint8_t *background; /* a colour; NULL for black */
+};
+static int32_t little16(const uint8_t *at) { return at[0] | at[1] << 8; }
+
+/* Skips the sub-blocks of an extension or a frame. Returns 0 if the file ends within them. */
+static int skip_blocks(struct gif *gif) {
+    while (gif->at < gif->end && *gif->at) {
+        if ((size_t)(gif->end - gif->at) <= *gif->at) return 0;
+        gif->at += *gif->at + 1;
+    }
+    return gif->at++ < gif->end;
+}
+/* Reads a palette of 2^(flags % 8 + 1) colours. Returns 0 if the file ends within it. */
+static int take_palette(struct gif *gif, uint8_t flags) {
+    uint32_t colours = 2u << (flags & 7);
+    if ((size_t)(gif->end - gif->at) < colours * 3) return 0;
+    gif->palette = gif->at;
+    gif->colours = colours;
+    gif->at += colours * 3;
+    return 1;
+}
+/* Goes to the data of the first frame. Returns 0 if the file is damaged or ends before it. */
+static int open_gif(struct gif *gif, const uint8_t *file, size_t bytes) {
+    memset(gif, 0, sizeof *gif);
+    if (bytes < 13) return 0;
+    gif->end = file + bytes;
+    gif->at = file + 13;
+    gif->screen_width = little16(file + 6);
+    gif->screen_height = little16(file + 8);
+    uint8_t flags = file[10];
+    uint8_t background = file[11];
+    if (flags & 128) {
+        if (!take_palette(gif, flags)) return 0;
+        if (background < gif->colours) gif->background = gif->palette + 3 * background;
+    }
+    while (gif->at < gif->end && *gif->at == 0x21) { /* an extension: its label, then blocks */
+        gif->at += 2;
+        if (gif->at >= gif->end || !skip_blocks(gif)) return 0;
+    }
+    if (gif->end - gif->at < 10 || *gif->at != 0x2C) return 0;
+    gif->left = little16(gif->at + 1);
+    gif->top = little16(gif->at + 3);
+    gif->width = little16(gif->at + 5);
+    gif->height = little16(gif->at + 7);
+    flags = gif->at[9];
+    gif->at += 10;
+    gif->is_interlaced = flags >> 6 & 1;
+    if (flags & 128 && !take_palette(gif, flags)) return 0;
+    return gif->screen_width > 0 && gif->screen_height > 0 && gif->width > 0 && gif->height > 0 && gif->palette
+           && gif->left + gif->width <= gif->screen_width && gif->top + gif->height <= gif->screen_height;
+}
+/* Reads the next code of `width` bits from the sub-blocks; -1 at their end. */
+struct gif_bits { uint32_t held; int count; size_t left; };
+static int next_code(struct gif *gif, struct gif_bits *bits, int width) {
+    while (bits->count < width) {
+        if (!bits->left) {
+            if (gif->at >= gif->end || !*gif->at) return -1;
+            bits->left = *gif->at++;
+        }
+        if (gif->at >= gif->end) return -1;
+        bits->held |= (uint32_t)*gif->at++ << bits->count;
+        bits->count += 8;
+        bits->left--;
+    }
+    int code = (int)(bits->held & ((1u << width) - 1));
+    bits->held >>= width;
+    bits->count -= width;
+    return code;
+}
+/* Decompresses the colour indices of the frame (LZW). Returns 0 if there are too few or a code is invalid. */
+static int read_indexes(struct gif *gif, uint8_t *indexes, size_t count) {
+    static const int code_most = 4096;
+    uint16_t *prefix = resize(NULL, (size_t)code_most, sizeof *prefix);
+    uint8_t *suffix = resize(NULL, (size_t)code_most, 1), *stack = resize(NULL, (size_t)code_most + 1, 1);
+    struct gif_bits bits = {0, 0, 0};
+    int least = gif->at < gif->end ? *gif->at++ : 0, width = least + 1, clear = 1 << least, next = clear + 2,
+        before = -1;
+    size_t filled = 0;
+    uint8_t first = 0;
+    while (least >= 2 && least <= 8 && filled < count) {
+        int code = next_code(gif, &bits, width), at = code, depth = 0;
+        if (code < 0 || code == clear + 1) break;
+        if (code == clear) {
+            width = least + 1;
+            next = clear + 2;
+            before = -1;
+            continue;
+        }
+        if (code > next || (code == next && before < 0) || (before < 0 && code >= clear)) break;
+        if (code == next) { /* the previous text, and its first index again */
+            stack[depth++] = first;
+            at = before;
+        }
+        for (; at > clear + 1 && depth < code_most; at = prefix[at]) stack[depth++] = suffix[at];
+        first = (uint8_t)at;
+        stack[depth++] = first;
+        while (depth && filled < count) indexes[filled++] = stack[--depth];
+        if (before >= 0 && next < code_most) {
+            prefix[next] = (uint16_t)before;
+            suffix[next++] = first;
+            if (next == 1 << width && width < 12) width++;
+        }
+        before = code;
+    }
+    FREE_ALL(prefix, suffix, stack);
+    return filled == count;
+}
+/* The row of the picture for the n-th row of the data. */
+static int32_t row_of(const struct gif *gif, int32_t n) {
+    static const int32_t starts[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
+    if (!gif->is_interlaced) return n;
+    for (int pass = 0; pass < 4; pass++) {
+        int32_t rows = gif->height > starts[pass] ? (gif->height - starts[pass] + steps[pass] - 1) / steps[pass] : 0;
+        if (n < rows) return starts[pass] + n * steps[pass];
+        n -= rows;
+    }
+    return 0;
+}
+static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
+    static const uint8_t black[3] = {0, 0, 0};
+    struct gif gif;
+    uint8_t *rgb = NULL, *indexes = NULL;
+    vp_result result = VP_OK;
+    if (!open_gif(&gif, file, bytes)) return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
+    if (is_too_large(gif.screen_width, gif.screen_height))
+        return vp_fail(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
+    size_t pixels = (size_t)gif.screen_width * (size_t)gif.screen_height;
+    rgb = resize(NULL, pixels, 3);
+    indexes = resize(NULL, (size_t)gif.width * (size_t)gif.height, 1);
+    for (size_t i = 0; i < pixels; i++) memcpy(rgb + 3 * i, gif.background ? gif.background : black, 3);
+    if (!read_indexes(&gif, indexes, (size_t)gif.width * (size_t)gif.height))
+        result = vp_fail(error, VP_ERR_FORMAT, -1, "", "truncated or damaged GIF");
+    for (int32_t n = 0; n < gif.height && result == VP_OK; n++) {
+        uint8_t *to = rgb + 3 * ((size_t)(gif.top + row_of(&gif, n)) * (size_t)gif.screen_width + (size_t)gif.left);
+        for (int32_t x = 0; x < gif.width; x++, to += 3) {
+            uint8_t index = indexes[(size_t)n * (size_t)gif.width + (size_t)x];
+            memcpy(to, index < gif.colours ? gif.palette + 3 * index : black, 3);
+        }
+    }
+    if (result == VP_OK) result = take_pixels(rgb, gif.screen_width, gif.screen_height, image);
+    FREE_ALL(rgb, indexes);
+    return result;
+}
+
+/* Names all formats if the library, which reads only PNG and JPEG, rejects a file that has none of them. */
+static vp_result name_formats(vp_result result, const uint8_t *file, size_t bytes, vp_error *error) {
+    const int is_known = bytes >= 3 && (!memcmp(file, "\x89PN", 3) || !memcmp(file, "\xFF\xD8\xFF", 3));
+    return result != VP_ERR_FORMAT || !bytes || is_known
+               ? result
+               : vp_fail(error, result, -1, "", "not a PNG, JPEG, WebP or GIF file");
+}
+vp_result any_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
+    struct gif gif;
+    if (is_webp(file, bytes)) return webp_size(file, bytes, width_px, height_px, error);
+    if (!is_gif(file, bytes))
+        return name_formats(vp_image_size(file, bytes, width_px, height_px, error), file, bytes, error);
+    if (!open_gif(&gif, file, bytes)) return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
+    *width_px = gif.screen_width;
+    *height_px = gif.screen_height;
+    return VP_OK;
+}
+vp_result any_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
+    if (is_webp(file, bytes)) return webp_decode(file, bytes, image, error);
+    if (is_gif(file, bytes)) return gif_decode(file, bytes, image, error);
+    return name_formats(vp_image_decode(file, bytes, image, error), file, bytes, error);
+}
 
 int load_image(const char *path, vp_image *image, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};

@@ -64,12 +64,14 @@ void warn_of_template(const struct model *model) {
 static void weigh_file(struct model *model, const char *path, const char *name) {
     struct stat info;
     if (stat(path, &info)) return;
-    model->identity += hash_number(hash_number(hash_text(HASH_START, name), (int64_t)info.st_size),
-                                   (int64_t)info.st_mtime);
+    model->identity +=
+        hash_number(hash_number(hash_text(HASH_START, name), (int64_t)info.st_size), (int64_t)info.st_mtime);
     model->file_bytes += (int64_t)info.st_size;
     model->file_count++;
 }
-int model_weigh_files(struct model *model) {
+/* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
+ * files does not matter. Returns 0 or an exit code. */
+static int model_weigh_files(struct model *model) {
     struct text_list names = {NULL, 0};
     int code = names_of_folder(model->name, &names);
     for (size_t i = 0; i < names.count; i++) {
@@ -165,13 +167,11 @@ static int read_processor_config(struct model *model, struct settings *settings)
 static int settings_read(struct model *model, struct settings *settings) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    int code = file_read_in(model->name, "config.json", &settings->config, &settings->config_bytes,
-                                &model->identity);
+    int code = file_read_in(model->name, "config.json", &settings->config, &settings->config_bytes, &model->identity);
     if (!code && file_is_in(model->name, "preprocessor_config.json"))
         code = file_read_in(model->name, "preprocessor_config.json", &settings->preprocessor,
-                                &settings->preprocessor_bytes, &model->identity);
-    else if (!code && file_is_in(model->name, "processor_config.json"))
-        code = read_processor_config(model, settings);
+                            &settings->preprocessor_bytes, &model->identity);
+    else if (!code && file_is_in(model->name, "processor_config.json")) code = read_processor_config(model, settings);
     if (!code
         && (result = vp_model_config_parse(settings->config, settings->config_bytes, settings->preprocessor,
                                            settings->preprocessor_bytes, &model->config, &error))
@@ -192,7 +192,9 @@ static int is_original(const char *folder) { /* the checkpoint format of OLMo's 
     FREE_ALL(yaml, json);
     return original;
 }
-int model_complain_missing(const char *option, const char *name) {
+/* Complains that a model's folder does not exist. For a name that looks like one on the Hugging Face Hub, gives the
+ * command that downloads it. `option` is printed before the name. Returns EXIT_INPUT. */
+static int model_complain_missing(const char *option, const char *name) {
     const char *slash = strchr(name, '/');
     int like_hub = slash && slash != name && slash[1] && !strchr(slash + 1, '/') && name[0] != '.' && name[0] != '~';
     if (!like_hub) return complain(EXIT_INPUT, "%s%s: no such folder", option, name);
@@ -255,15 +257,15 @@ vp_weights weights_of(const char *name) {
     return !strcmp(name, "fp32")   ? VP_WEIGHTS_FP32
            : !strcmp(name, "int8") ? VP_WEIGHTS_INT8
            : !strcmp(name, "int4") ? VP_WEIGHTS_INT4
-                                    : VP_WEIGHTS_BF16;
+                                   : VP_WEIGHTS_BF16;
 }
 vp_activations activations_of(const char *name) {
     int kind = 0;
     while (kind < VP_ACTIVATIONS_COUNT && strcmp(name, vp_activations_name((vp_activations)kind)) != 0) kind++;
     return (vp_activations)kind;
 }
-vp_engine_options engine_options_for(const vp_engine_options *settings, const struct model *model,
-                                     int32_t max_sequence, int32_t max_views) {
+vp_engine_options engine_options_for(const vp_engine_options *settings, const struct model *model, int32_t max_sequence,
+                                     int32_t max_views) {
     vp_engine_options own = *settings;
     own.config = &model->config;
     own.checkpoint = model->checkpoint;

@@ -18,15 +18,15 @@ struct model {
     vp_special_ids ids;              /* -1 if there is none */
     int32_t more_eos[MORE_EOS_MOST]; /* ids that end an answer next to ids.eos */
     int32_t more_eos_count;
-    int32_t image_token;             /* the token of a feature, in hf.c's families; -1 if none */
-    vp_processor processor;          /* processor of the same families */
-    char *prompt_front;              /* text before each prompt; NULL if none */
-    char *prompt_note;               /* warning if prompts may differ from the model's training; otherwise NULL */
+    int32_t image_token;    /* the token of a feature, in hf.c's families; -1 if none */
+    vp_processor processor; /* processor of the same families */
+    char *prompt_front;     /* text before each prompt; NULL if none */
+    char *prompt_note;      /* warning if prompts may differ from the model's training; otherwise NULL */
     vp_tokenizer *tokenizer;
-    vp_checkpoint *checkpoint; /* NULL if not open, or synthetic */
-    uint64_t identity; /* hash of config, tokenizer and the weight files' names, sizes and times */
+    vp_checkpoint *checkpoint;      /* NULL if not open, or synthetic */
+    uint64_t identity;              /* hash of config, tokenizer and the weight files' names, sizes and times */
     int64_t file_bytes, file_count; /* sums over the weight files */
-    char class_name[64];   /* config.json's architectures[0], only for display */
+    char class_name[64];            /* config.json's architectures[0], only for display */
 };
 
 /* Returns 1 if the model reads only text. */
@@ -44,17 +44,11 @@ void cuts_free(struct cuts *cuts);
 /* Warns on stderr if prompts may differ from the model's training. */
 void warn_of_template(const struct model *model);
 
-/* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
- * files does not matter. Returns 0 or an exit code. */
-int model_weigh_files(struct model *model);
-
 /* Loads a tokenizer from the text of a tokenizer.json; `what` names it in messages. */
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer);
 
-/* Complains that a model's folder does not exist. For a name that looks like one on the Hugging Face Hub, gives the
- * command that downloads it. `option` is printed before the name. Returns EXIT_INPUT. */
-int model_complain_missing(const char *option, const char *name);
-/* The same if the path is not a folder; names the way for a GGUF file. Returns 0 or EXIT_INPUT. */
+/* Complains if the path is not a folder, and explains what to do for a GGUF file or a name on the Hugging Face Hub;
+ * `option` is printed before the name. Returns 0 or EXIT_INPUT. */
 int model_check_folder(const char *option, const char *name);
 
 /* Load the model that model->name names, except the weights. The rest of *model must be zeroed. */
@@ -76,8 +70,8 @@ vp_weights weights_of(const char *name);
 vp_activations activations_of(const char *name);
 
 /* The same settings for a model with its open weights, and requests of at most this many positions and views. */
-vp_engine_options engine_options_for(const vp_engine_options *settings, const struct model *model,
-                                     int32_t max_sequence, int32_t max_views);
+vp_engine_options engine_options_for(const vp_engine_options *settings, const struct model *model, int32_t max_sequence,
+                                     int32_t max_views);
 
 /* Calls vp_engine_open. After a failure, a GPU gets a new context for the next attempt, because this program owns its
  * devices. */

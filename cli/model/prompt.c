@@ -50,8 +50,8 @@ static vp_result read_content(const vp_json *json, struct prompt_fields *fields,
     const uint32_t list = vp_json_get(json, 0, "content"), images = image_count_of(json);
     struct text_buffer question = {NULL, 0, 0};
     uint32_t found = 0;
-    int good = node_is(json, list, VP_JSON_ARRAY) && !has_value(json, 0, "question")
-               && !has_value(json, 0, "questions");
+    int good =
+        node_is(json, list, VP_JSON_ARRAY) && !has_value(json, 0, "question") && !has_value(json, 0, "questions");
     fields->places = resize(NULL, (size_t)images + 1, sizeof *fields->places);
     for (uint32_t i = list + 1; good && i < json->nodes[list].end; i = json->nodes[i].end) {
         char *text = node_is(json, i, VP_JSON_OBJECT) ? node_text(json, vp_json_get(json, i, "text")) : NULL;

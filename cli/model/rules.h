@@ -4,7 +4,7 @@
 #ifndef VLMPROF_CLI_RULES_H
 #define VLMPROF_CLI_RULES_H
 #include "base/memory.h"
-#include "model/cuts.h"
+#include "model/image.h"
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 
@@ -16,13 +16,6 @@ struct image_size {
     int32_t vision_tokens;        /* target number; 0 if none */
     const char *knob; int32_t knob_value; /* the model's own setting, named as in --image_knob; NULL if none */
     const vp_tile_options *tiles; /* for tiled models: overrides the other members unless NULL */
-};
-
-/* A prompt as tokens, malloc'ed: for a tiled model, the text after BOS and image, otherwise the whole sequence. */
-struct prompt_tokens {
-    int32_t *ids;
-    int32_t count; /* tokens that do not represent an image */
-    int no_bos;    /* 1 if there is no BOS before the text */
 };
 
 /* The engine's input: buffers for the inputs of a request, and the ids of its sequence. */

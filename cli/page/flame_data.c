@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const FLAME_KIND_NAMES[FLAME_KINDS] = {"matrix products", "attention",         "experts",
-                                                   "norms",           "routing, sampling", "element by element, others",
-                                                   "host",            "copies, conversions"};
+const char *const FLAME_KIND_NAMES[FLAME_KINDS] = {
+    "matrix products",    "attention", "experts", "norms", "routing, sampling", "element by element, others", "host",
+    "copies, conversions"};
 
 int flame_kind(const char *name) {
     static const struct { const char *word; int kind; } words[] = { /* the first one that is in the name */
@@ -208,8 +208,7 @@ int64_t flame_data_write(const struct flame *flame, struct text_buffer *out) {
         int has_ops = runs.bytes - stage_from < FLAME_STAGE_BYTES;
         int is_group = stage == VP_STAGE_VIT || stage == VP_STAGE_DECODE;
         if (at[stage] < 0) has_ops = is_group = 0; /* a launch of a stage without times */
-        if (is_group)
-            group_write(flame, from, to, at[stage], ++passes, has_ops, &step_begin_ns, &groups);
+        if (is_group) group_write(flame, from, to, at[stage], ++passes, has_ops, &step_begin_ns, &groups);
         if (has_ops) runs_write(flame, from, to, at[stage], is_group ? group_count : -1, &calls, &runs);
         else left_out += to - from;
         group_count += is_group;

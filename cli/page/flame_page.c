@@ -166,8 +166,7 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
     if (flame->on_device) page_heads(out, HEAD_NUMBERS, "host self, ms");
     page_heads(out, HEAD_NUMBERS, "GFLOP|MB|TFLOP/s|GB/s|% of ceiling");
     text_add_string(out, "</thead><tbody>\n");
-    for (int64_t i = 0; i < shown; i++)
-        operation_row(out, flame, &flame->ops->rows[i], (double)self_ns(flame, sum));
+    for (int64_t i = 0; i < shown; i++) operation_row(out, flame, &flame->ops->rows[i], (double)self_ns(flame, sum));
     operation_sum(out, flame, sum);
     if (shown < flame->ops->count)
         page_add(out, "<p>%lld more rows are not on this page; --profile_format csv prints all of them.</p>\n",
@@ -228,8 +227,7 @@ static void page_findings(struct text_buffer *out, const struct flame *flame, co
         if (strcmp(op.part, "*")) { text_add_string(out, " of "); page_text(out, op.part); }
         page_add(out, " with %s %% of all %sself time in %.6g calls",
                  number_percent((double)self_ns(flame, &op) / (double)self_ns(flame, sum)).text,
-                 flame->on_device ? "device " : "",
-                 (double)op.calls / (double)flame->request_count);
+                 flame->on_device ? "device " : "", (double)op.calls / (double)flame->request_count);
         if (isfinite(rates.ceiling_percent))
             page_add(out, ", at %.1f %% of the %s ceiling", rates.ceiling_percent,
                      rates.memory_bound ? "memory" : "arithmetic");
@@ -251,8 +249,7 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
              flame->request_count > 1 ? "s" : "", number_short((double)flame->request.total_ns / 1e6).text);
     page_section_open(out, "flame", "Flame chart");
     figure_open(out, caption,
-                "rows from the top: stages, passes of the image tower and decode steps, blocks, operations by kind",
-                1);
+                "rows from the top: stages, passes of the image tower and decode steps, blocks, operations by kind", 1);
     legend_open(out);
     for (int kind = 0; kind < FLAME_KINDS; kind++)
         legend_item(out, COLOUR_SERIES, kind, 0, SIGN_BAR, FLAME_KIND_NAMES[kind]);

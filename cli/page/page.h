@@ -62,9 +62,9 @@ void page_table_of(struct text_buffer *out, const char *caption, const struct ta
 /* A whole page. Its writer adds markup to the buffers. */
 struct page {
     struct text_buffer heading, subtitle, body;
-    const char *body_class;   /* or NULL */
-    int is_titled_by_both;    /* 1 if the page's title is heading and subtitle, not only the heading */
-    int has_chart;            /* 1 if it includes the flame chart's style sheet and script */
+    const char *body_class; /* or NULL */
+    int is_titled_by_both;  /* 1 if the page's title is heading and subtitle, not only the heading */
+    int has_chart;          /* 1 if it includes the flame chart's style sheet and script */
 };
 /* A link in the page's head; omitted if the page has no such section. The last one has no id. */
 struct page_link { const char *id, *name; };

@@ -364,7 +364,7 @@ static void curve_span(const struct curve *curve, struct span *x_span, struct sp
         span_add(x_span, curve->bins[bin].mean_x);
         span_add_estimate(y_span, drawn_mean(&curve->bins[bin]));
     }
-    for (size_t bin = 0; bin < curve->bin_count; bin += curve->bin_count > 1 ? curve->bin_count - 1 : 1)
+    for (size_t bin = 0; bin<curve->bin_count; bin += curve->bin_count> 1 ? curve->bin_count - 1 : 1)
         span_add(y_span, curve->intercept.value + curve->slope.value * curve->bins[bin].mean_x);
 }
 static void curve_line(struct plot *plot, const struct curve *curve, const char *kind) {
@@ -453,8 +453,7 @@ static void curves_draw(struct text_buffer *out, const struct report *report, co
     snprintf(label, sizeof label, "%s, ms", first->y_name);
     plot_frame(&plot, collected->x_span, 0, collected->y_span, 0, first->x_name, label);
     for (size_t i = 0; i < collected->count; i++)
-        if (shown_at(i, collected->count, CURVES_SHOWN) < 0)
-            curve_line(&plot, &curves[collected->order[i].at], "t");
+        if (shown_at(i, collected->count, CURVES_SHOWN) < 0) curve_line(&plot, &curves[collected->order[i].at], "t");
     for (size_t i = 0; i < collected->count; i++) {
         int at = shown_at(i, collected->count, CURVES_SHOWN);
         if (at < 0) continue;

@@ -60,8 +60,7 @@ static void held_marks(struct plot *plot, const struct report *report, const dou
                  number_short(measured_sum / members).text, number_short(predicted_sum / members).text,
                  number_percent(error_sum / members).text);
         plot_mark(plot, 0, scale_place(&plot->x, measured_sum / members),
-                  scale_place(&plot->y, predicted_sum / members),
-                  3.4, 1, title);
+                  scale_place(&plot->y, predicted_sum / members), 3.4, 1, title);
     }
 }
 /* Draws a figure of a part's rows. pairs is double [2, capacity], measured and predicted; the first `count` are
@@ -114,8 +113,7 @@ static void page_held_out(struct text_buffer *out, const struct report *report, 
     uint32_t *files = resize(NULL, measurements->count, sizeof *files);
     size_t count = held_pairs(measurements, predicted, part, pairs, files);
     vp_linear_errors errors;
-    if (count > 1
-        && vp_linear_errors_compute(pairs, pairs + measurements->count, count, scratch, &errors) == VP_OK)
+    if (count > 1 && vp_linear_errors_compute(pairs, pairs + measurements->count, count, scratch, &errors) == VP_OK)
         held_figure(out, report, part, pairs, measurements->count, files, count, &errors);
     FREE_ALL(pairs, files);
 }
@@ -179,15 +177,14 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     predicted = resize(NULL, measurements.count, ESTIMATE_PARTS * sizeof *predicted);
     evaluate_for_page(&measurements, evaluation, predicted);
     text_add_string(
-        out,
-        "<p class=\"soft\">Each configuration is predicted by a model of all others, which is linear in physical "
-        "features with no negative coefficient. Predicted: "
-        "the " ESTIMATE_LOCATION " time of requests with these inputs; measured: "
-                                                                   "each sample's "
-        ESTIMATE_LOCATION " over its runs. Large marks: " ESTIMATE_LOCATION "s of configurations; dots: samples; "
-        "dashed: equal. Bias: the " ESTIMATE_LOCATION " of predicted - measured. Baselines: seed: linear in the "
-                                                      "experiments' inputs; mean: "
-                                                      "the " ESTIMATE_LOCATION " of the other configurations.");
+        out, "<p class=\"soft\">Each configuration is predicted by a model of all others, which is linear in physical "
+             "features with no negative coefficient. Predicted: "
+             "the " ESTIMATE_LOCATION " time of requests with these inputs; measured: "
+             "each sample's " ESTIMATE_LOCATION " over its runs. Large marks: " ESTIMATE_LOCATION
+             "s of configurations; dots: samples; "
+             "dashed: equal. Bias: the " ESTIMATE_LOCATION " of predicted - measured. Baselines: seed: linear in the "
+             "experiments' inputs; mean: "
+             "the " ESTIMATE_LOCATION " of the other configurations.");
     if (experts < 0)
         page_add(out, " The files do not contain the model's number of experts: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid\">");

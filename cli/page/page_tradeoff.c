@@ -248,14 +248,13 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
     char caption[160];
     for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++)
         if (!effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1)) return;
-    snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
-             KNOBS[tradeoff->knob_of[knob]].axis);
+    snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency", KNOBS[tradeoff->knob_of[knob]].axis);
     figure_open(out, caption,
                 which && tradeoff->range.is_known
-                      ? "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
-                        "the mean of all configurations (dashed), cut at the range of the scores."
-                      : "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
-                        "the mean of all configurations (dashed).",
+                    ? "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
+                      "the mean of all configurations (dashed), cut at the range of the scores."
+                    : "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
+                      "the mean of all configurations (dashed).",
                 0);
     for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
         main_effect_draw(out, report, tradeoff, knob, which, caption, HALF_PX[i]);
@@ -285,8 +284,8 @@ static void interaction_line(struct plot *plot, const struct report *report, con
                  scale_place(&plot->y, pair_mean(tradeoff, pair->which, pair->knob_a, i, pair->knob_b, level_b)));
     text_add_string(plot->out, "\"/>");
     for (int32_t i = 0; i < levels; i++) {
-        const vp_effect *effect = effect_of(tradeoff, pair->which, VP_EFFECT_PAIR, pair->knob_a, i, pair->knob_b,
-                                            level_b);
+        const vp_effect *effect =
+            effect_of(tradeoff, pair->which, VP_EFFECT_PAIR, pair->knob_a, i, pair->knob_b, level_b);
         double mean = pair_mean(tradeoff, pair->which, pair->knob_a, i, pair->knob_b, level_b);
         char title[512], first[KNOB_TEXT_BYTES], second[KNOB_TEXT_BYTES];
         vp_estimate over;
@@ -395,8 +394,7 @@ static void shares_draw(struct text_buffer *out, const struct tradeoff *tradeoff
 static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff) {
     static const char caption[] = "Causes of differences between configurations: shares of the variance";
     figure_open(out, caption,
-                "Bar: share of a knob, or of two together, in the variance between the means of configurations.",
-                1);
+                "Bar: share of a knob, or of two together, in the variance between the means of configurations.", 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 0, 0, SIGN_BAR, "latency");
     if (tradeoff->shares[1]) legend_item(out, COLOUR_SERIES, 1, 0, SIGN_BAR, "accuracy");

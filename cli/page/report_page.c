@@ -63,9 +63,9 @@ static void table_row(struct text_buffer *out, const struct report *report, size
         if (metrics[column] == METRIC_PER_TOKEN && decomposition->file->is_served
             && result_has_few_tokens(decomposition->file)) table_cell(out, number_short((double)NAN));
         else if (has_stages || !is_of_stages(metrics[column]))
-            table_cell(out, number_value(decomposition->p50[metrics[column]].value,
-                                         decomposition->p50[metrics[column]].low,
-                                         decomposition->p50[metrics[column]].high));
+            table_cell(out,
+                       number_value(decomposition->p50[metrics[column]].value, decomposition->p50[metrics[column]].low,
+                                    decomposition->p50[metrics[column]].high));
     if (!has_stages) table_cell(out, number_percent(result_cached_share(decomposition->file)));
     if (has_stages) table_cell(out, number_formatted("%.2f", 100 * decomposition->closure));
     table_cell(out, number_percent(decomposition->run_spread));

@@ -11,7 +11,6 @@
 #include "measure/record.h"
 #include "model/image.h"
 #include "model/model.h"
-#include "profile/profile_cost.h"
 #include "profile/profiler.h"
 #include "results/metrics.h"
 #include "vlmprof.h"
@@ -74,8 +73,8 @@ static int reload_image(struct profiler *profiler, size_t index) {
 }
 static int tokenize_again(struct profiler *profiler) {
     VP_RANGE(&profiler->ranges, "tokenize");
-    free(profiler->request->sample.text_ids);
-    profiler->request->sample.text_ids = NULL;
+    free(profiler->request->sample.tokens.ids);
+    profiler->request->sample.tokens.ids = NULL;
     int code = tokenize_input(profiler->request);
     vp_range_end(&profiler->ranges);
     return code;
@@ -90,8 +89,7 @@ static int profile_step(struct profiler *profiler, int64_t step, int record) {
 }
 
 /* Runs the requests according to the schedule. A cycle cut short by the last request or by Ctrl-C is also saved. */
-static int profile_loop(struct profiler *profiler, const vp_schedule *schedule,
-                        int64_t steps) {
+static int profile_loop(struct profiler *profiler, const vp_schedule *schedule, int64_t steps) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_schedule_step now;
     int64_t in_cycle = 0;
@@ -105,8 +103,7 @@ static int profile_loop(struct profiler *profiler, const vp_schedule *schedule,
         if (record && !in_cycle++) code = profiler_trace_begin(profiler, NULL);
         if (now.state == VP_SCHEDULE_NONE && !code) {
             result = request_run(profiler->session, &profiler->request->input, profiler->timed.runs, &error);
-            if (result != VP_OK)
-                code = complain_result(exit_code_of(result), NULL, result, &error);
+            if (result != VP_OK) code = complain_result(exit_code_of(result), NULL, result, &error);
         } else if (!code) code = profile_step(profiler, i, record);
         if (now.ends_cycle) {
             in_cycle = 0;
@@ -240,8 +237,7 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     put_options(writer, "config", profiler->settings->options);
     vp_json_end_object(writer);
 }
-static vp_result write_json(struct text_buffer *out, const struct profiler *profiler,
-                            const struct cost_report *cost) {
+static vp_result write_json(struct text_buffer *out, const struct profiler *profiler, const struct cost_report *cost) {
     vp_json_writer writer;
     vp_result result;
     vp_json_writer_init_sink(&writer, text_sink, out, 2);
@@ -266,8 +262,7 @@ static int profile_print(struct profiler *profiler, const struct cost_report *co
     struct text_buffer table = {NULL, 0, 0}, lines = {NULL, 0, 0};
     vp_result result = vp_ops_sort(&profiler->ops, sort_key_of(profiler, format));
     int code = 0;
-    if (result == VP_OK)
-        result = is_json ? write_json(&table, profiler, cost) : write_table(&table, profiler, format);
+    if (result == VP_OK) result = is_json ? write_json(&table, profiler, cost) : write_table(&table, profiler, format);
     if (result != VP_OK) code = complain(EXIT_WORK, "the table of operations: %s", vp_result_text(result));
     if (!code && !is_json && (is_for_people || file)) {
         if (!strcmp(format, "torch")) text_add_string(&lines, OPS_COLUMNS_TEXT);
@@ -299,9 +294,9 @@ int profile_run(const struct profile_settings *settings, struct request *request
     end_in_order(); /* after Ctrl-C the current request is finished, and the records are saved and printed */
     if (!code) code = check_schedule(&settings->schedule, steps);
     profiler->request = request;
-    runs_open(&profiler->timed, 1, request->input.new_tokens);
-    if (!code) code = request_open(&settings->engine, request);
-    if (!code) code = profiler_open(profiler, settings, &request->session, request->input.new_tokens);
+    runs_open(&profiler->timed, 1, request->input.engine.max_new_tokens);
+    if (!code) code = request_open(request);
+    if (!code) code = profiler_open(profiler, settings, &request->session, request->input.engine.max_new_tokens);
     profiler->keeps_request = settings->html != NULL;
     noise_begin(&profiler->timed.noise, &reading);
     if (!code) code = profile_loop(profiler, &settings->schedule, steps);
@@ -329,8 +324,8 @@ static int has_first_line(const char *path, const char *head) {
     char line[600] = "";
     int fd = -1;
     FILE *file = vp_file_open(path, &fd, NULL) == VP_OK ? fdopen(fd, "rb") : NULL;
-    int same = file && fgets(line, sizeof line, file) && !strncmp(line, head, strlen(head))
-               && line[strlen(head)] == '\n';
+    int same =
+        file && fgets(line, sizeof line, file) && !strncmp(line, head, strlen(head)) && line[strlen(head)] == '\n';
     if (file) fclose(file);
     return same;
 }
@@ -376,7 +371,7 @@ int profile_point(const struct profile_settings *settings, struct session *sessi
     free(path);
     if (is_there) return 0;
     profiler = zeroed(1, sizeof *profiler);
-    code = profiler_open(profiler, settings, session, input->new_tokens);
+    code = profiler_open(profiler, settings, session, input->engine.max_new_tokens);
     if (!code) code = record_point(profiler, input, run, worker);
     if (!code && profiler->steps) code = write_point(profiler, name, head);
     profiler_free(profiler);

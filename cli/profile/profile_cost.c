@@ -1,5 +1,5 @@
 /* profile_cost.c: measures the cost of the profiler itself: run --profile --cost. */
-#include "profile/profile_cost.h"
+#include "profile/profile.h"
 
 #include "base/console.h"
 #include "base/json.h"
@@ -28,10 +28,10 @@ static int cost_pass(struct profiler *profiler, struct pass_input *input, struct
         profiler->trace = trace;
     } else {
         vp_result result;
-        input->timing = mode == COST_OFF ? VP_TIMING_OFF : VP_TIMING_STAGE;
+        input->engine.timing = mode == COST_OFF ? VP_TIMING_OFF : VP_TIMING_STAGE;
         result = request_run(profiler->session, input, run, &error);
         code = result == VP_OK ? 0 : complain_result(exit_code_of(result), NULL, result, &error);
-        input->timing = VP_TIMING_STAGE;
+        input->engine.timing = VP_TIMING_STAGE;
     }
     *ns = (double)(vp_clock_ns() - begin_ns);
     return code;
@@ -79,7 +79,7 @@ int cost_measure(const struct profile_settings *settings, struct session *sessio
     cost->rounds = settings->cost_rounds;
     scratch = zeroed(cost->rounds, sizeof *scratch);
     for (int i = 0; i < COST_MODES; i++) cost->ns[i] = zeroed(cost->rounds, sizeof *cost->ns[i]);
-    code = profiler_open(profiler, settings, session, input->new_tokens);
+    code = profiler_open(profiler, settings, session, input->engine.max_new_tokens);
     if (!code) code = profiler_trace_open(profiler, path);
     if (!code) code = cost_rounds(profiler, input, run, cost);
     if (interrupted && !code) cost->rounds = 0;
@@ -100,12 +100,11 @@ static vp_estimate percent_of(vp_estimate share) {
 }
 void cost_write(struct text_buffer *out, const struct cost_report *cost) {
     char line[300], reason[200];
-    snprintf(
-        line, sizeof line,
-        "\ncost of the profiler: %zu rounds of one request in each mode, in random order, compared with off; 95 "
-        "%% intervals\n"
-        "%-8s %12s %12s %30s %30s\n",
-        cost->rounds, "mode", "mean ms", "median ms", "mean of differences, %", "median of differences, %");
+    snprintf(line, sizeof line,
+             "\ncost of the profiler: %zu rounds of one request in each mode, in random order, compared with off; 95 "
+             "%% intervals\n"
+             "%-8s %12s %12s %30s %30s\n",
+             cost->rounds, "mode", "mean ms", "median ms", "mean of differences, %", "median of differences, %");
     text_add_string(out, line);
     for (int i = 0; i < COST_MODES; i++) {
         double *sorted = resize(NULL, cost->rounds, sizeof *sorted);

@@ -40,11 +40,11 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
               request->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "");
     if (request->model.config.expert_count)
         fact_line(facts, "knobs", "weights %s, top_k %d of %d, blocks %d of %d", profiler->settings->weights,
-                  request->input.top_k, request->model.config.expert_count, request->input.block_count,
-                  request->model.config.block_count);
+                  request->input.engine.top_k, request->model.config.expert_count,
+                  request->input.engine.active_block_count, request->model.config.block_count);
     else
         fact_line(facts, "knobs", "weights %s, blocks %d of %d", profiler->settings->weights,
-                  request->input.block_count, request->model.config.block_count);
+                  request->input.engine.active_block_count, request->model.config.block_count);
     for (size_t i = 0; i < request->sample.images.count; i++) {
         const vp_layout *cut = &request->cuts.each[i];
         fact(facts, "image", request->sample.images.items[i]);
@@ -57,7 +57,8 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
     }
     fact_line(facts, "input tokens", "%d, including %d of the image%s", sequence_of(&request->input),
               layout ? layout->image_tokens : 0, request->sample.images.count > 1 ? "s" : "");
-    fact_line(facts, "output tokens", "%d%s", run->token_count, run->ended_by_eos ? ", the last is EOS" : "");
+    fact_line(facts, "output tokens", "%d%s", run->reply.token_count,
+              run->reply.ended_by_eos ? ", the last is EOS" : "");
 }
 /* The machine, the date, the engine and the command. */
 static void facts_of_machine(struct text_list *facts, const struct profiler *profiler, const char *date) {
@@ -98,7 +99,6 @@ static const char *cost_sentence(const struct cost_report *cost, char out[LINE_B
     return out;
 }
 int profile_page_write(const struct profiler *profiler, const struct cost_report *cost) {
-    const struct kept_request *kept = &profiler->kept;
     char sentence[LINE_BYTES], date[DATE_BYTES];
     struct text_buffer out = {NULL, 0, 0};
     struct flame flame = {.model = profiler->request->model.name, .image = first_image(&profiler->request->sample),
@@ -114,17 +114,7 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     flame.ops = &profiler->ops;
     flame.stage_ns = profiler->stage_ns;
     flame.op_ns = profiler->op_ns;
-    flame.request.begin_ns = kept->begin_ns;
-    flame.request.total_ns = kept->total_ns;
-    flame.request.engine_begin_ns = kept->engine_begin_ns;
-    flame.request.ranges = kept->ranges;
-    flame.request.range_count = kept->range_count;
-    flame.request.launches = kept->launches;
-    flame.request.launch_count = kept->launch_count;
-    flame.request.lost_launches = kept->lost_launches;
-    flame.request.times = &kept->times;
-    flame.request.step_ns = kept->step_ns;
-    flame.request.step_count = kept->step_count;
+    flame.request = profiler->kept.drawn;
     flame_page_write(&flame, &out);
     int code = file_write_text(profiler->settings->html, &out);
     if (!code) print_note("vlmprof: the page is in %s\n", profiler->settings->html);

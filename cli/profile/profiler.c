@@ -115,23 +115,23 @@ static vp_result add_launch(struct profiler *profiler, const vp_launch *launch) 
 static vp_result add_stages(struct profiler *profiler, const struct pass_result *run, int64_t *engine_ns) {
     int64_t host_ns[VP_STAGE_COUNT] = {0}, device_ns[VP_STAGE_COUNT] = {0};
     vp_result result = VP_OK;
-    for (int64_t i = 0; i < run->launch_count && i < profiler->launch_capacity; i++) {
+    for (int64_t i = 0; i < run->reply.launch_count && i < profiler->launch_capacity; i++) {
         host_ns[profiler->launches[i].stage] += profiler->launches[i].host_ns;
         device_ns[profiler->launches[i].stage] += profiler->launches[i].ns;
     }
     *engine_ns = 0;
     for (int i = 0; i < VP_STAGE_COUNT && result == VP_OK; i++) {
         vp_op op = vp_op_default();
-        if (!run->times.ran[i] || is_host_stage(i)) continue;
-        profiler->stage_ns[i] += (double)run->times.device_ns[i];
+        if (!run->reply.times.ran[i] || is_host_stage(i)) continue;
+        profiler->stage_ns[i] += (double)run->reply.times.device_ns[i];
         profiler->op_ns[i] += (double)device_ns[i];
-        profiler->negative_idle += device_ns[i] > run->times.device_ns[i];
-        *engine_ns += run->times.wall_ns[i];
+        profiler->negative_idle += device_ns[i] > run->reply.times.device_ns[i];
+        *engine_ns += run->reply.times.wall_ns[i];
         op.name = STAGE_RANGES[i];
         op.stage = vp_stage_name((vp_stage)i);
         stack_of(&op, i, NULL);
-        op.host_total_ns = run->times.wall_ns[i];
-        op.host_self_ns = run->times.wall_ns[i] > host_ns[i] ? run->times.wall_ns[i] - host_ns[i] : 0;
+        op.host_total_ns = run->reply.times.wall_ns[i];
+        op.host_self_ns = run->reply.times.wall_ns[i] > host_ns[i] ? run->reply.times.wall_ns[i] - host_ns[i] : 0;
         /* like torch: an annotation has no device time of its own */
         if (profiler->on_gpu) op.device_total_ns = device_ns[i];
         result = vp_ops_add(&profiler->ops, &op);
@@ -143,7 +143,7 @@ static vp_result add_pass(struct profiler *profiler, const struct pass_result *r
     vp_op op = vp_op_default();
     int64_t engine_ns = 0, within_ns = 0;
     vp_result result = add_stages(profiler, run, &engine_ns);
-    for (int64_t i = 0; i < run->launch_count && result == VP_OK; i++) {
+    for (int64_t i = 0; i < run->reply.launch_count && result == VP_OK; i++) {
         if (i < profiler->launch_capacity) result = add_launch(profiler, &profiler->launches[i]);
         else profiler->lost_launches++;
         if (result == VP_ERR_CAPACITY) result = VP_OK; /* the table counts these */
@@ -174,11 +174,10 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     if (file || profiler->settings->chrome_trace) {
         *path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
         if (!profiler->traces) return file ? 0 : make_folder(folder);
-        text_list_add(
-            &profiler->notes,
-            "%s is already saved: the traces of later cycles are skipped; with only --output_dir, each cycle "
-            "has its own file",
-            *path);
+        text_list_add(&profiler->notes,
+                      "%s is already saved: the traces of later cycles are skipped; with only --output_dir, each cycle "
+                      "has its own file",
+                      *path);
         free(*path);
         *path = NULL;
         return 0;
@@ -264,11 +263,13 @@ int profiler_trace_begin(struct profiler *profiler, const char *worker) {
     free(path);
     return code;
 }
+static int64_t recorded(int64_t count, int64_t capacity) { return count < capacity ? count : capacity; }
+static int32_t steps_of_reply(const vp_reply *reply) { return reply->token_count > 1 ? reply->token_count - 1 : 0; }
 /* Writes the latest recorded step into the open trace: its ranges, launches and spans. */
 static int trace_pass(struct profiler *profiler, const struct pass_result *run, int64_t step, int64_t begin_ns,
                       int64_t end_ns) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_stage_times times = run->times;
+    vp_stage_times times = run->reply.times;
     vp_trace_run traced = {0};
     vp_result result;
     int code;
@@ -276,12 +277,12 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
     traced.begin_ns = run->engine_begin_ns;
     traced.device = profiler->on_gpu ? 0 : -1;
     traced.launches = profiler->launches;
-    traced.launch_count = run->launch_count < profiler->launch_capacity ? run->launch_count : profiler->launch_capacity;
+    traced.launch_count = recorded(run->reply.launch_count, profiler->launch_capacity);
     traced.spans = profiler->spans;
-    traced.span_count = run->span_count < profiler->span_capacity ? run->span_count : profiler->span_capacity;
+    traced.span_count = recorded(run->reply.span_count, profiler->span_capacity);
     traced.times = &times;
-    traced.step_ns = run->step_ns;
-    traced.step_count = run->token_count > 1 ? run->token_count - 1 : 0;
+    traced.step_ns = run->reply.step_ns;
+    traced.step_count = steps_of_reply(&run->reply);
     if ((code = trace_failed(profiler, vp_trace_step_begin(profiler->trace, step, begin_ns, &error), &error)) != 0)
         return code;
     if ((code = trace_failed(profiler, vp_trace_ranges(profiler->trace, &profiler->ranges, &error), &error)) != 0)
@@ -298,8 +299,7 @@ int profiler_trace_end(struct profiler *profiler) {
     vp_result result = vp_trace_close(profiler->trace, &info, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), profiler->trace_path, result, &error);
     else if (info.truncated)
-        text_list_add(&profiler->notes,
-                      "%s: recording stopped at %lld bytes: %lld steps and %lld launches are missing",
+        text_list_add(&profiler->notes, "%s: recording stopped at %lld bytes: %lld steps and %lld launches are missing",
                       profiler->trace_path, (long long)TRACE_BYTES_MOST, (long long)info.dropped_steps,
                       (long long)info.dropped_launches);
     if (result == VP_OK)
@@ -324,19 +324,19 @@ static void reserve_launches(struct profiler *profiler, int64_t launch_count) {
 /* Copies the latest recorded request. */
 static void keep_request(struct profiler *profiler, const struct pass_result *run, int64_t end_ns) {
     struct kept_request *kept = &profiler->kept;
-    kept->begin_ns = profiler->step_begin_ns;
-    kept->total_ns = end_ns - profiler->step_begin_ns;
-    kept->engine_begin_ns = run->engine_begin_ns;
-    kept->launch_count = run->launch_count < profiler->launch_capacity ? run->launch_count : profiler->launch_capacity;
-    kept->lost_launches = run->launch_count - kept->launch_count;
-    kept->launches = resize(kept->launches, (size_t)kept->launch_count, sizeof *kept->launches);
-    memcpy(kept->launches, profiler->launches, (size_t)kept->launch_count * sizeof *kept->launches);
-    kept->range_count = profiler->ranges.count;
-    memcpy(kept->ranges, profiler->records, (size_t)kept->range_count * sizeof *kept->ranges);
-    kept->times = run->times;
-    kept->step_count = run->token_count > 1 ? run->token_count - 1 : 0;
-    kept->step_ns = resize(kept->step_ns, (size_t)kept->step_count, sizeof *kept->step_ns);
-    memcpy(kept->step_ns, run->step_ns, (size_t)kept->step_count * sizeof *kept->step_ns);
+    const int64_t launches = recorded(run->reply.launch_count, profiler->launch_capacity),
+                  ranges = profiler->ranges.count, steps = steps_of_reply(&run->reply);
+    kept->launches = resize(kept->launches, (size_t)launches, sizeof *kept->launches);
+    memcpy(kept->launches, profiler->launches, (size_t)launches * sizeof *kept->launches);
+    memcpy(kept->ranges, profiler->records, (size_t)ranges * sizeof *kept->ranges);
+    kept->step_ns = resize(kept->step_ns, (size_t)steps, sizeof *kept->step_ns);
+    memcpy(kept->step_ns, run->reply.step_ns, (size_t)steps * sizeof *kept->step_ns);
+    kept->times = run->reply.times;
+    kept->drawn = (struct flame_request){
+        .begin_ns = profiler->step_begin_ns, .total_ns = end_ns - profiler->step_begin_ns,
+        .engine_begin_ns = run->engine_begin_ns, .ranges = kept->ranges, .range_count = ranges,
+        .launches = kept->launches, .launch_count = launches, .lost_launches = run->reply.launch_count - launches,
+        .times = &kept->times, .step_ns = kept->step_ns, .step_count = steps};
 }
 int profiler_step_run(struct profiler *profiler, const struct pass_input *asked, struct pass_result *run, int64_t step,
                       int record) {
@@ -344,19 +344,19 @@ int profiler_step_run(struct profiler *profiler, const struct pass_input *asked,
     struct pass_input input = *asked;
     int64_t end_ns;
     vp_result result;
-    input.timing = VP_TIMING_KERNEL;
-    input.launches = profiler->launches;
-    input.launch_capacity = profiler->launch_capacity;
+    input.engine.timing = VP_TIMING_KERNEL;
+    input.engine.launches = profiler->launches;
+    input.engine.launch_capacity = profiler->launch_capacity;
     if (profiler->trace) {
-        input.spans = profiler->spans;
-        input.span_capacity = profiler->span_capacity;
+        input.engine.spans = profiler->spans;
+        input.engine.span_capacity = profiler->span_capacity;
     }
     input.ranges = &profiler->ranges;
     if ((result = request_run(profiler->session, &input, run, &error)) != VP_OK)
         return complain_result(exit_code_of(result), NULL, result, &error);
     end_ns = vp_clock_ns();
     if (!record) {
-        reserve_launches(profiler, run->launch_count);
+        reserve_launches(profiler, run->reply.launch_count);
         return 0;
     }
     if (profiler->keeps_request) keep_request(profiler, run, end_ns);

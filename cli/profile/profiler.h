@@ -8,6 +8,7 @@
 #include "measure/engine.h"
 #include "measure/input.h"
 #include "measure/measure.h"
+#include "page/flame.h"
 #include "results/metrics.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_ranges.h"
@@ -36,11 +37,11 @@ struct profile_settings {
 
 /* One recorded request, for the page. */
 struct kept_request {
-    int64_t begin_ns, total_ns, engine_begin_ns;
-    vp_launch *launches; int64_t launch_count, lost_launches;
-    vp_range ranges[PROFILE_RANGES]; int64_t range_count;
+    struct flame_request drawn; /* refers to the members below */
+    vp_launch *launches;
+    vp_range ranges[PROFILE_RANGES];
     vp_stage_times times;
-    int64_t *step_ns; int64_t step_count;
+    int64_t *step_ns;
 };
 struct profiler {
     const struct profile_settings *settings;
@@ -58,18 +59,18 @@ struct profiler {
     vp_op *rows; vp_ops ops;
     vp_ceilings first_ceilings; /* measured before the requests */
     int64_t steps;
-    int64_t lost_launches; /* launches that did not fit */
+    int64_t lost_launches;                                  /* launches that did not fit */
     double stage_ns[VP_STAGE_COUNT], op_ns[VP_STAGE_COUNT]; /* stages and their launches on the device */
-    double total_ns;       /* total of the whole steps, on the host */
+    double total_ns;                                        /* total of the whole steps, on the host */
     int64_t negative_idle; /* stages whose launches took longer than the stage itself */
 
     int keeps_request; struct kept_request kept; /* the last recorded request, if the caller wants it */
 
-    vp_trace *trace;  /* NULL if none is open */
+    vp_trace *trace;              /* NULL if none is open */
     struct unfinished unfinished; /* the open trace: its temporary file is removed if memory runs out */
-    char *trace_path; /* path of the open trace, or of the last one */
-    int64_t traces;   /* number of closed traces */
-    struct text_list notes; /* for stderr at the end */
+    char *trace_path;             /* path of the open trace, or of the last one */
+    int64_t traces;               /* number of closed traces */
+    struct text_list notes;       /* for stderr at the end */
 };
 
 /* Measures the ceilings, before the requests and again after them, and keeps the larger values. Returns 0 or an exit

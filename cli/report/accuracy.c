@@ -22,8 +22,8 @@ struct score_range score_range_of(const struct result_file *file) {
     vp_score_metric metric;
     const char *name = file->accuracy_metric;
     if (name && !strcmp(name, "cider")) range.high = 10; /* CIDEr-D is ten times a cosine */
-    range.is_known = name ? vp_score_metric_find(name, &metric) == VP_OK || range.high > 1
-                                || file->is_agreement || file->accuracy_from || is_older_rule(name)
+    range.is_known = name ? vp_score_metric_find(name, &metric) == VP_OK || range.high > 1 || file->is_agreement
+                                || file->accuracy_from || is_older_rule(name)
                           : file->is_foreign;
     for (size_t i = 0; range.is_known && i < file->count; i++) {
         double score = result_at(file, COLUMN_ACCURACY, i);

@@ -71,8 +71,8 @@ static void decompose_stage(struct decomposition *decomposition, int stage, doub
     cost->tflops = cost->mean > 0 ? cost->flops / cost->mean / 1e9 : (double)NAN;
     cost->gbs = cost->mean > 0 ? cost->bytes / cost->mean / 1e6 : (double)NAN;
     cost->host_share = cost->mean > 0 && !is_host_stage(stage) ? wall / cost->mean : (double)NAN;
-    cost->idle_share = file->kernel_device_ms[stage] > 0 ? 1 - file->kernel_ms[stage] / file->kernel_device_ms[stage]
-                                                         : (double)NAN;
+    cost->idle_share =
+        file->kernel_device_ms[stage] > 0 ? 1 - file->kernel_ms[stage] / file->kernel_device_ms[stage] : (double)NAN;
     for (int part = 0; part < VP_PART_COUNT; part++)
         cost->parts[part] = file->part_ms[stage][part] > 0 && file->kernel_device_ms[stage] > 0
                                 ? file->part_ms[stage][part] / file->kernel_device_ms[stage]
@@ -82,8 +82,8 @@ void decompose(struct decomposition *decomposition, const struct result_file *fi
     double *scratch = resize(NULL, file->count, sizeof *scratch), device = 0, kernels = 0;
     decomposition->file = file;
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
-        size_t count = decomposition->counts[metric] = metric == METRIC_TOTAL ? total_values(file, scratch)
-                                                                              : column_values(file, metric, scratch);
+        size_t count = decomposition->counts[metric] =
+            metric == METRIC_TOTAL ? total_values(file, scratch) : column_values(file, metric, scratch);
         decomposition->mean[metric] = vp_statistics_mean(scratch, count);
         decomposition->p50[metric] = median_of(scratch, count);
         decomposition->p95[metric] = vp_statistics_percentile(scratch, count, 95);

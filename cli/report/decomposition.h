@@ -11,13 +11,13 @@ typedef enum bound { BOUND_NONE, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LAUNCH } bou
 extern const char *const BOUND_NAMES[];
 
 struct stage_cost {
-    vp_estimate p50;             /* ms, over samples */
-    double mean, share;          /* ms; share of the mean T_total */
+    vp_estimate p50;               /* ms, over samples */
+    double mean, share;            /* ms; share of the mean T_total */
     double flops, bytes, launches; /* means per request; NaN if not counted */
-    double tflops, gbs;          /* achieved rates; NaN if not counted */
+    double tflops, gbs;            /* achieved rates; NaN if not counted */
     /* the host's time for the stage / ms: on a GPU, the share of time in which the host was still submitting work */
     double host_share;
-    double idle_share;           /* idle share of the device, if kernels were timed; otherwise NaN */
+    double idle_share; /* idle share of the device, if kernels were timed; otherwise NaN */
     /* shares of that time by part of the model; they add up to 1 with idle_share; NaN if unknown */
     double parts[VP_PART_COUNT];
     bound limit;

@@ -187,8 +187,8 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_OK;
     memset(evaluation, 0, sizeof *evaluation);
-    evaluation->noise = measurements->noise_count ? measurements->noise / (double)measurements->noise_count
-                                                  : (double)NAN;
+    evaluation->noise =
+        measurements->noise_count ? measurements->noise / (double)measurements->noise_count : (double)NAN;
     for (int kind = 0; kind < ESTIMATE_KINDS && result == VP_OK; kind++) {
         result = vp_latency_fit(features_of(measurements, kind), measurements->requests, measurements->measured,
                                 measurements->count, fits, &error);
@@ -240,13 +240,12 @@ static void find_correlations(const struct measurements *measurements, struct es
     estimator_predict_rows(&estimator->model, measurements, predicted);
     for (int first = 0; first < VP_LATENCY_STAGE_COUNT; first++)
         for (int second = 0; second < VP_LATENCY_STAGE_COUNT; second++)
-            estimator->correlation[first][second] = first == second
-                                                        ? 1
-                                                        : residual_correlation(
-                                                            measurements, predicted, first < second ? first : second,
-                                                            first < second ? second : first,
-                                                            estimator->model.features == VP_LATENCY_PHYSICAL
-                                                                || estimator->model.features == VP_LATENCY_WEIGHTS);
+            estimator->correlation[first][second] =
+                first == second ? 1
+                                : residual_correlation(measurements, predicted, first < second ? first : second,
+                                                       first < second ? second : first,
+                                                       estimator->model.features == VP_LATENCY_PHYSICAL
+                                                           || estimator->model.features == VP_LATENCY_WEIGHTS);
     free(predicted);
 }
 static void find_limits(const struct measurements *measurements, struct estimator *estimator) {
@@ -263,11 +262,9 @@ static void find_limits(const struct measurements *measurements, struct estimato
 }
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
     if (measurements->config_count < 2)
-        text_list_add(&estimator->warnings,
-                      "a single configuration: the error on unseen configurations is unknown");
+        text_list_add(&estimator->warnings, "a single configuration: the error on unseen configurations is unknown");
     if (measurements->size_count < 2)
-        text_list_add(&estimator->warnings,
-                      "a single image size: the error on unseen image sizes is unknown");
+        text_list_add(&estimator->warnings, "a single image size: the error on unseen image sizes is unknown");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         const vp_linear *fit = &estimator->model.fit[stage];
         struct text_buffer features = {NULL, 0, 0};
@@ -283,10 +280,9 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
                             vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column));
         }
         if (features.bytes)
-            text_list_add(
-                &estimator->warnings,
-                "%s: %s dropped as collinear with earlier features; other terms absorb the cost",
-                part_name(stage), features.data);
+            text_list_add(&estimator->warnings,
+                          "%s: %s dropped as collinear with earlier features; other terms absorb the cost",
+                          part_name(stage), features.data);
         if (fit->degrees < 10)
             text_list_add(&estimator->warnings, "%s: only %.0f degrees of freedom", part_name(stage), fit->degrees);
         free(features.data);
@@ -380,15 +376,14 @@ static const struct table_column GUARDRAIL_COLUMNS[] = {
     SHARE_OF(violation_rate, "violations %"), SHARE_OF(false_accept_rate, "false accepts %"),
     SHARE_OF(false_reject_rate, "false rejects %")};
 static struct table guardrail_table(const struct evaluation *evaluation) {
-    const struct table table = TABLE(GUARDRAIL_COLUMNS, evaluation->guardrails, (size_t)evaluation->guardrail_count,
-                                     evaluation, 0);
+    const struct table table =
+        TABLE(GUARDRAIL_COLUMNS, evaluation->guardrails, (size_t)evaluation->guardrail_count, evaluation, 0);
     return table;
 }
 void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions) {
     const struct table table = guardrail_table(evaluation);
-    PUT(writer, KEY_OBJECT("guardrail"), KEY("predictions", predictions),
-        KEY("reference_ms", evaluation->reference_ms), KEY("reference", "P95 of T_total over the rows"),
-        KEY("violation_tolerance", BUDGET_TOLERANCE));
+    PUT(writer, KEY_OBJECT("guardrail"), KEY("predictions", predictions), KEY("reference_ms", evaluation->reference_ms),
+        KEY("reference", "P95 of T_total over the rows"), KEY("violation_tolerance", BUDGET_TOLERANCE));
     table_put(writer, "budgets", &table);
     PUT(writer, END_OBJECT);
 }
@@ -396,10 +391,9 @@ void write_guardrails(struct document *document, const struct evaluation *evalua
     const struct table table = guardrail_table(evaluation);
     document_text(document, BLOCK_HEADING, "Guardrail: admits only requests that are predicted to meet a budget (%s)",
                   predictions);
-    document_text(
-        document, BLOCK_LINE,
-        "budgets are shares of %.3f ms, the P95 of T_total; violation: more than %.1f times the budget",
-        evaluation->reference_ms, BUDGET_TOLERANCE);
+    document_text(document, BLOCK_LINE,
+                  "budgets are shares of %.3f ms, the P95 of T_total; violation: more than %.1f times the budget",
+                  evaluation->reference_ms, BUDGET_TOLERANCE);
     document_add_table(document, &table);
     document_text(
         document, BLOCK_LINE,
@@ -449,11 +443,10 @@ static void put_stage_model(vp_json_writer *writer, const struct estimator *esti
 void estimator_put(vp_json_writer *writer, const void *model, const void *evaluation) {
     const struct estimator *estimator = model;
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", ESTIMATOR_SCHEMA), KEY("version", VLMPROF_VERSION),
-        KEY_TEXTS("warnings", &estimator->warnings),
-        KEY("features", ESTIMATE_KIND_KEYS[estimator->model.features]), KEY("model", estimator->model_name),
-        KEY("architecture", estimator->architecture), KEY_BOOL("synthetic", estimator->is_synthetic),
-        KEY("device", estimator->device), KEY("num_experts", estimator->expert_count),
-        KEY("level", ESTIMATE_LEVEL));
+        KEY_TEXTS("warnings", &estimator->warnings), KEY("features", ESTIMATE_KIND_KEYS[estimator->model.features]),
+        KEY("model", estimator->model_name), KEY("architecture", estimator->architecture),
+        KEY_BOOL("synthetic", estimator->is_synthetic), KEY("device", estimator->device),
+        KEY("num_experts", estimator->expert_count), KEY("level", ESTIMATE_LEVEL));
     if (estimator->says_location) PUT(writer, KEY("location", ESTIMATE_LOCATION));
     vp_json_key(writer, "provenance");
     vp_json_raw(writer, estimator->provenance, strlen(estimator->provenance));
@@ -510,7 +503,7 @@ static void read_correlations(struct model_reader *reader, uint32_t rows, struct
         uint32_t row = vp_json_at(&reader->parsed.json, rows, stage);
         for (uint32_t k = 0; k < VP_LATENCY_STAGE_COUNT && !reader->code; k++)
             estimator->correlation[stage][k] = model_node(reader, vp_json_at(&reader->parsed.json, row, k),
-                                                              "residual_correlation", stage == k ? 1 : -1, 1);
+                                                          "residual_correlation", stage == k ? 1 : -1, 1);
         for (uint32_t k = 0; k < stage && !reader->code; k++)
             if (!(fabs(estimator->correlation[stage][k] - estimator->correlation[k][stage]) <= 0))
                 model_fail(reader, row, "residual_correlation", "is not symmetric");
@@ -528,8 +521,8 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     const vp_json *json = &reader->parsed.json;
     uint32_t stages, ranges, correlations, provenance, warnings, item, synthetic = vp_json_get(json, 0, "synthetic");
     model_check_duplicates(reader);
-    estimator->model.features = (vp_latency_features)model_word(reader, 0, "features", ESTIMATE_KIND_KEYS,
-                                                                    ESTIMATE_KEYS);
+    estimator->model.features =
+        (vp_latency_features)model_word(reader, 0, "features", ESTIMATE_KIND_KEYS, ESTIMATE_KEYS);
     estimator->model_name = model_text(reader, 0, "model");
     if (has_value(json, 0, "architecture")) estimator->architecture = model_text(reader, 0, "architecture");
     estimator->device = model_text(reader, 0, "device");

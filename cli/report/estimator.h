@@ -19,8 +19,8 @@ struct evaluation {
      * runs. */
     double noise;
     int guardrail_count, guardrail_split; /* SPLIT_*: the split whose predictions the guardrails and points use */
-    double reference_ms;  /* P95 of measured totals; budgets are shares of it */
-    double own_budget_ms; /* an additional budget, if requested; otherwise 0 */
+    double reference_ms;                  /* P95 of measured totals; budgets are shares of it */
+    double own_budget_ms;                 /* an additional budget, if requested; otherwise 0 */
     double points[ESTIMATE_PARTS][EVALUATION_POINTS][2]; /* [measured, predicted], for a plot */
     size_t point_counts[ESTIMATE_PARTS];
 };
@@ -68,9 +68,9 @@ struct estimator {
     int says_location; /* 0 if written by an older version, whose predictions may be below the mean */
     int64_t expert_count;
     char *model_name, *device, *architecture; /* architecture is NULL if unknown */
-    char *weights; /* for all data, if a file has it; NULL if unknown or several */
-    int is_synthetic, knows_pruning; /* knows_pruning: some of the data was pruned */
-    char *provenance, *recalibration; /* JSON; recalibration is NULL as fitted */
+    char *weights;                            /* for all data, if a file has it; NULL if unknown or several */
+    int is_synthetic, knows_pruning;          /* knows_pruning: some of the data was pruned */
+    char *provenance, *recalibration;         /* JSON; recalibration is NULL as fitted */
     struct text_list warnings;
 };
 

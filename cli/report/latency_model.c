@@ -9,12 +9,10 @@
 #include <string.h>
 
 /* ---- ranges */
-void ranges_find(int count, const vp_latency_request *requests, size_t request_count,
-                 struct number_range *ranges) {
+void ranges_find(int count, const vp_latency_request *requests, size_t request_count, struct number_range *ranges) {
     double *values = resize(NULL, request_count, sizeof *values);
     for (int which = 0; which < count; which++) {
-        for (size_t i = 0; i < request_count; i++)
-            values[i] = knob_at(&requests[i], which);
+        for (size_t i = 0; i < request_count; i++) values[i] = knob_at(&requests[i], which);
         vp_sort_double(values, request_count);
         ranges[which].least = values[0];
         ranges[which].median = values[(request_count - 1) / 2];
@@ -34,8 +32,7 @@ void ranges_put(vp_json_writer *writer, int count, const struct number_range *ra
 static double read_bound(struct model_reader *reader, uint32_t range, const char *key, double least) {
     return (double)model_count(reader, range, key, (int64_t)least, 1000000000);
 }
-void ranges_read(struct model_reader *reader, uint32_t object, int count,
-                 struct number_range *ranges) {
+void ranges_read(struct model_reader *reader, uint32_t object, int count, struct number_range *ranges) {
     for (int which = 0; which < count && !reader->code; which++) {
         const char *name = ESTIMATE_KNOBS[which].name;
         struct number_range *range = &ranges[which];
@@ -48,8 +45,8 @@ void ranges_read(struct model_reader *reader, uint32_t object, int count,
         range->most = read_bound(reader, node, "most", range->median);
     }
 }
-void range_warn(int which, const struct number_range *range, const vp_latency_request *requests,
-                size_t count, struct text_list *warnings) {
+void range_warn(int which, const struct number_range *range, const vp_latency_request *requests, size_t count,
+                struct text_list *warnings) {
     size_t outside = 0;
     double value = 0;
     for (size_t i = 0; i < count; i++) {
@@ -275,8 +272,8 @@ void prediction_describe(struct document *document, const struct prediction *pre
         const int runs = !prediction->is_idle[part], is_known = runs && isfinite(prediction->low[part]);
         text_list_add(table, "%s", part_name(part));
         if (runs)
-            estimate_cells(table, (vp_estimate){prediction->value[part], prediction->low[part],
-                                                prediction->high[part]});
+            estimate_cells(table,
+                           (vp_estimate){prediction->value[part], prediction->low[part], prediction->high[part]});
         else CELLS(table, "does not run", "-");
         text_list_add(table, "%s", !is_known ? "-" : prediction->is_limited[part] ? "held-out ratios" : "Student");
     }
@@ -284,8 +281,7 @@ void prediction_describe(struct document *document, const struct prediction *pre
         document_text(document, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget,
                       verdict_of(prediction, budget), number_formatted("%.3f", share_within(prediction, budget)).text);
 }
-void prediction_put(vp_json_writer *writer, const struct prediction *prediction,
-                    double budget) {
+void prediction_put(vp_json_writer *writer, const struct prediction *prediction, double budget) {
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         const char *key = part_name(part);
         const double low = prediction->low[part];

@@ -18,20 +18,19 @@ struct number_range { double least, median, most; };
 void ranges_find(int count, const vp_latency_request *requests, size_t request_count,
                  struct number_range *ranges);
 void ranges_put(vp_json_writer *writer, int count, const struct number_range *ranges);
-void ranges_read(struct model_reader *reader, uint32_t object, int count,
-                 struct number_range *ranges);
+void ranges_read(struct model_reader *reader, uint32_t object, int count, struct number_range *ranges);
 
 /* Warns about requests with a number outside its range. */
-void range_warn(int which, const struct number_range *range, const vp_latency_request *requests,
-                size_t count, struct text_list *warnings);
+void range_warn(int which, const struct number_range *range, const vp_latency_request *requests, size_t count,
+                struct text_list *warnings);
 
 /* ---- errors */
 /* The errors of a part. */
 struct part_errors {
-    vp_linear_errors of;         /* count is 0 if there are none */
-    double bias_low, bias_high;  /* interval of the bias at MODEL_LEVEL; NaN with one configuration */
+    vp_linear_errors of;        /* count is 0 if there are none */
+    double bias_low, bias_high; /* interval of the bias at MODEL_LEVEL; NaN with one configuration */
     double measured_mean;
-    double mape_low, mape_high;  /* the same for MAPE */
+    double mape_low, mape_high; /* the same for MAPE */
 };
 
 /* Computes the errors of double [count] measured and predicted, in which NaN means none. The errors within a group are
@@ -80,9 +79,7 @@ void estimate_cells(struct text_list *table, vp_estimate estimate);
 
 /* Adds a table of the parts, and whether the total meets a budget (NaN: none). The same as members of the open
  * object. */
-void prediction_describe(struct document *document, const struct prediction *prediction,
-                         double budget);
-void prediction_put(vp_json_writer *writer, const struct prediction *prediction,
-                    double budget);
+void prediction_describe(struct document *document, const struct prediction *prediction, double budget);
+void prediction_put(vp_json_writer *writer, const struct prediction *prediction, double budget);
 
 #endif

@@ -77,7 +77,7 @@ static int read_pruning(const struct result_file *file, size_t row, vp_latency_r
 }
 /* Makes the request of a sample. Returns 0, or EXIT_INPUT if the file lacks information about it. */
 static int request_of_row(const struct result_file *file, size_t row, int32_t expert_count,
-                            vp_latency_request *request) {
+                          vp_latency_request *request) {
     static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_PROMPT,
                                   COLUMN_OUTPUT_TOKENS};
     int32_t counts[5];
@@ -303,10 +303,9 @@ int measurements_make(int64_t num_experts, const struct results *results, int64_
         return code;
     measurements_read(measurements, results, *experts);
     if (!measurements->count)
-        return complain(
-            EXIT_INPUT,
-            "%s: no sample has both stage times and token counts (was it measured with --timing off?)",
-            results->files[0].path);
+        return complain(EXIT_INPUT,
+                        "%s: no sample has both stage times and token counts (was it measured with --timing off?)",
+                        results->files[0].path);
     warn_of_measurements(measurements, results, warnings);
     return 0;
 }

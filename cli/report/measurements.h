@@ -53,18 +53,18 @@ int stage_is_run(int stage, const vp_latency_request *request);
 
 struct measurements {
     vp_latency_request *requests;
-    double *measured;             /* ms [count, VP_LATENCY_STAGE_COUNT]; NaN if not measured */
-    double *total;                /* ms [count] */
-    uint32_t *configs, *sizes;    /* [count] index of the file; index of the first file of its image size */
+    double *measured;          /* ms [count, VP_LATENCY_STAGE_COUNT]; NaN if not measured */
+    double *total;             /* ms [count] */
+    uint32_t *configs, *sizes; /* [count] index of the file; index of the first file of its image size */
     size_t count, config_count, size_count;
     size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
     double noise; size_t noise_count; /* sum of the means' errors, as shares; samples with 2 or more runs */
     const char *device, *model;
-    const char *weights;          /* the first file's weights; NULL if it has none */
-    int weights_vary;             /* 1 if the files have different ones */
-    int no_vision;                /* 1 if no file has the vision time: VP_LATENCY_OTHER includes it */
-    int other_has_vision;         /* 1 if VP_LATENCY_OTHER includes vision in a request */
-    size_t pruned;                /* rows in which some image tokens were dropped */
+    const char *weights;  /* the first file's weights; NULL if it has none */
+    int weights_vary;     /* 1 if the files have different ones */
+    int no_vision;        /* 1 if no file has the vision time: VP_LATENCY_OTHER includes it */
+    int other_has_vision; /* 1 if VP_LATENCY_OTHER includes vision in a request */
+    size_t pruned;        /* rows in which some image tokens were dropped */
 };
 
 /* The features that this kind of model fits to the measurements. */

@@ -57,7 +57,7 @@ void results_warn_of_noise(const struct results *results, struct text_list *warn
     vp_noise_summary *items = resize(NULL, results->count, sizeof *items);
     const char **names = (const char **)resize(NULL, 2 * results->count, sizeof *names),
                **paths = names + results->count;
-    char (*texts)[160] = resize(NULL, results->count, sizeof *texts);
+    char(*texts)[160] = resize(NULL, results->count, sizeof *texts);
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         const int64_t pairs = file->run_at ? (int64_t)(file->run_at[file->count] - file->count) : 0; /* pairs of runs */
@@ -178,8 +178,8 @@ static void warn_of_samples(struct report *report) {
         p95 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 95);
         p99 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 99);
         open += decomposition->closure < 0.99;
-        unequal += decomposition->counts[METRIC_TTFT] ? decomposition->file->count - decomposition->counts[METRIC_TOTAL]
-                                                      : 0;
+        unequal +=
+            decomposition->counts[METRIC_TTFT] ? decomposition->file->count - decomposition->counts[METRIC_TOTAL] : 0;
         if (decomposition->closure < worst) worst = decomposition->closure;
         samples += decomposition->file->count;
         for (size_t k = 0; k < decomposition->file->count; k++) {
@@ -258,9 +258,9 @@ static void find_dominant(struct report *report) {
 }
 /* Names the two most interesting configurations: the fastest and the most accurate of the front. */
 static void find_best(struct report *report, const struct tradeoff *tradeoff) {
-    const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name
-                                                        : "";
-    for (size_t i = 0; i < tradeoff->front_count; i += tradeoff->front_count > 1 ? tradeoff->front_count - 1 : 1) {
+    const char *task =
+        report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name : "";
+    for (size_t i = 0; i<tradeoff->front_count; i += tradeoff->front_count> 1 ? tradeoff->front_count - 1 : 1) {
         const size_t config = tradeoff->front[i];
         const vp_bootstrap_point *point = &tradeoff->points[config];
         vp_estimate latency = point_latency(point), accuracy = point_accuracy(point);
@@ -391,8 +391,8 @@ static int ratio_of_means(double *low, double *high, size_t count, vp_mean_inter
  * samples. low, high: double [sample_count]. */
 static void find_change(struct report *report, const struct tradeoff *tradeoff, int32_t knob, int32_t level,
                         double *low, double *high, struct text_list lists[2]) {
-    const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name
-                                                        : "";
+    const char *task =
+        report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name : "";
     char cost[520], accuracy[200] = "";
     vp_mean_interval ratio;
     size_t pairs = sum_ends(tradeoff, knob, level, tradeoff->latency, low, high);
@@ -556,17 +556,15 @@ static void find_idle(struct report *report) {
         if (decomposition->idle_share > most) most = decomposition->idle_share;
     }
     if (known)
-        text_list_add(&report->findings, "the device is idle %s of a request%s",
-                      shares_text(least, most, shares),
+        text_list_add(&report->findings, "the device is idle %s of a request%s", shares_text(least, most, shares),
                       bound_count ? ": bound by the host, so faster kernels would not help much"
                                   : ": not bound by the host");
     else if (count_foreign(report->results) < report->results->count)
         text_list_add(&report->findings, "the idle time of the device is unknown: sweep --kernel_pass measures it");
     if (sent && host > 0.9)
-        text_list_add(
-            &report->findings,
-            "submitting the work of decode takes the host up to %s of decode's time: bound by the host",
-            number_share(host).text);
+        text_list_add(&report->findings,
+                      "submitting the work of decode takes the host up to %s of decode's time: bound by the host",
+                      number_share(host).text);
 }
 
 /* ---- the report */

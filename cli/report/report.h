@@ -13,7 +13,7 @@
 /* A category with a 95 % interval. */
 struct category_row {
     char configuration[160], name[120];
-    int64_t count;          /* scored samples */
+    int64_t count; /* scored samples */
     vp_estimate value;
 };
 struct category_rows { struct category_row *items; size_t count; };
@@ -32,14 +32,14 @@ struct report {
     const struct results *results;
     struct report_settings settings;
     struct text_list warnings, findings;
-    size_t stage_findings;              /* index of the first finding about stages, after those about configurations */
-    struct decomposition *items;        /* [results->count] */
-    double peak_tflops, peak_gbs;       /* the roofs */
-    int peaks_are_given;                /* 1 if given by options; otherwise the best that a stage reaches */
-    struct curve_list curves;           /* curves by data set, in the order of results->groups */
-    struct tradeoff *tradeoffs;         /* [results->group_count] */
-    struct pruned_rows *pruned;         /* [results->group_count] */
-    const char *by;                     /* --by: the field of `categories`; NULL if none */
+    size_t stage_findings;        /* index of the first finding about stages, after those about configurations */
+    struct decomposition *items;  /* [results->count] */
+    double peak_tflops, peak_gbs; /* the roofs */
+    int peaks_are_given;          /* 1 if given by options; otherwise the best that a stage reaches */
+    struct curve_list curves;     /* curves by data set, in the order of results->groups */
+    struct tradeoff *tradeoffs;   /* [results->group_count] */
+    struct pruned_rows *pruned;   /* [results->group_count] */
+    const char *by;               /* --by: the field of `categories`; NULL if none */
     struct category_rows categories;
 };
 

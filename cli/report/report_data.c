@@ -49,8 +49,7 @@ static void csv_estimate(struct csv_line *line, const char *key, vp_estimate est
     csv_value(line, key, "_high", estimate.high);
 }
 /* Writes the knobs that are in all reports, or the others. */
-static void csv_knobs(struct csv_line *line, const struct report *report, const struct result_file *file,
-                      int always) {
+static void csv_knobs(struct csv_line *line, const struct report *report, const struct result_file *file, int always) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const int is_set = knob_is_set(&file->knobs, knob) && !(file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE);
         const double number = is_set ? (double)knob_number(&file->knobs, knob) : (double)NAN;
@@ -206,8 +205,7 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
         KEY("unaccounted_share", decomposition->unaccounted_share), KEY("idle_share", decomposition->idle_share),
         KEY("run_spread", decomposition->run_spread));
     if (decomposition->file->is_served)
-        PUT(writer, KEY("images", decomposition->file->images),
-            KEY_BOOL("no_cache", decomposition->file->no_cache),
+        PUT(writer, KEY("images", decomposition->file->images), KEY_BOOL("no_cache", decomposition->file->no_cache),
             KEY("cached_share", result_cached_share(decomposition->file)));
     if (decomposition->file->is_served) put_outside(writer, &decomposition->file->outside);
     if (decomposition->file->fidelity.baseline)
@@ -280,15 +278,14 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
             effect_name(tradeoff, report->results, effect, name);
             PUT(writer, KEY("kind", kinds[effect->kind]), KEY("name", name),
                 KEY("knob", effect->knob_a < 0 ? NULL : KNOBS[tradeoff->knob_of[effect->knob_a]].axis_key),
-                KEY("level", effect->knob_a < 0 ? NULL
-                                                : report_level_text(tradeoff, report->results,
-                                                                    tradeoff->knob_of[effect->knob_a],
-                                                                    effect->level_a, level)));
+                KEY("level", effect->knob_a < 0
+                                 ? NULL
+                                 : report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_a],
+                                                     effect->level_a, level)));
             if (effect->kind == VP_EFFECT_PAIR) {
                 PUT(writer, KEY("second_knob", KNOBS[tradeoff->knob_of[effect->knob_b]].axis_key),
-                    KEY("second_level",
-                        report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
-                                          effect->level_b, level)));
+                    KEY("second_level", report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
+                                                          effect->level_b, level)));
             }
             PUT(writer, KEY("estimate", effect->estimate), KEY_RANGE("interval", effect->low, effect->high),
                 KEY("p", effect->p), END_OBJECT);
@@ -387,8 +384,7 @@ void report_put_e2(vp_json_writer *writer, const struct report *report) {
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-e2-1"), KEY("version", VLMPROF_VERSION),
         KEY_TEXTS("warnings", &report->warnings), KEY("latency", METRIC_KEYS[report->settings.axis]),
         KEY("percentile", percentile_text(report->settings.percentile)), KEY("resamples", report->settings.resamples),
-        KEY("seed", BOOTSTRAP_SEED), KEY("epsilon_accuracy", EPSILON_ACCURACY),
-        KEY_ARRAY("datasets"));
+        KEY("seed", BOOTSTRAP_SEED), KEY("epsilon_accuracy", EPSILON_ACCURACY), KEY_ARRAY("datasets"));
     for (size_t i = 0; i < report->results->group_count; i++) put_tradeoff(writer, report, &report->tradeoffs[i]);
     vp_json_end_array(writer);
     if (categories.row_count) {

@@ -64,11 +64,11 @@ static void write_summary(struct document *document, const struct report *report
     if (are_all_served(results)) write_servers(document, results);
     else
         document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "unknown",
-                  file->synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
-                  file->device ? file->device : "unknown device");
+                      file->synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
+                      file->device ? file->device : "unknown device");
     free(weights);
-    if (least == most) document_text(document, BLOCK_LINE, "%zu sample%s per configuration", most,
-                                     plural_s((int64_t)most));
+    if (least == most)
+        document_text(document, BLOCK_LINE, "%zu sample%s per configuration", most, plural_s((int64_t)most));
     else document_text(document, BLOCK_LINE, "%zu to %zu samples per configuration", least, most);
 }
 static void write_provenance(struct document *document, const struct report *report) {
@@ -121,8 +121,8 @@ static void write_latencies(struct document *document, const struct report *repo
     const struct results *results = report->results;
     const int is_served = are_all_served(results);
     int has_intervals = 0;
-    const struct table table = TABLE(LATENCIES, report->items, results->count, results,
-                                     is_served ? WITH_CACHES : WITH_STAGES);
+    const struct table table =
+        TABLE(LATENCIES, report->items, results->count, results, is_served ? WITH_CACHES : WITH_STAGES);
     for (size_t i = 0; i < results->count; i++) has_intervals |= isfinite(report->items[i].p50[METRIC_TOTAL].low);
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples%s",
                   has_intervals ? " [95 % interval]" : "");
@@ -162,9 +162,9 @@ static void write_outside(struct document *document, const struct report *report
                 "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out|basis");
         }
         CELLS(list, report_full_name(report->results, &report->results->files[i], name),
-            number_measured(outside->ms, outside->low, outside->high).text, number_short(outside->image_ms).text,
-            number_short(outside->text_ms).text, number_short(outside->floor_ms).text,
-            number_short(outside->server_ms).text);
+              number_measured(outside->ms, outside->low, outside->high).text, number_short(outside->image_ms).text,
+              number_short(outside->text_ms).text, number_short(outside->floor_ms).text,
+              number_short(outside->server_ms).text);
         text_list_add(list, "%lld%s", (long long)outside->pairs, outside->adjusted ? " adjusted" : "");
         text_list_add(list, "%lld", (long long)outside->left_out);
         text_list_add(list, "%s", outside->basis ? outside->basis : "TTFT");
@@ -178,8 +178,8 @@ static void write_outside(struct document *document, const struct report *report
     for (size_t i = 0; i < report->curves.count; i++) {
         const struct curve *curve = &report->curves.items[i];
         if (strcmp(curve->name, "image") || !isfinite(curve->slope.value)) continue;
-        document_text(document, BLOCK_LINE,
-                      "%s: %s ms fixed + %s ms per image token (line through %zu samples, R2 %s)", curve->label,
+        document_text(document, BLOCK_LINE, "%s: %s ms fixed + %s ms per image token (line through %zu samples, R2 %s)",
+                      curve->label,
                       number_measured(curve->intercept.value, curve->intercept.low, curve->intercept.high).text,
                       number_measured(curve->slope.value, curve->slope.low, curve->slope.high).text, curve->count,
                       number_formatted("%.3f", curve->r2).text);
@@ -212,7 +212,7 @@ static const struct result_file *first_of(const struct results *results, size_t 
 struct table agreement_table(const struct results *results, size_t group) {
     const struct result_file *first = first_of(results, group);
     return (struct table)TABLE(AGREEMENTS, first, results->groups[group].count, results,
-                                first->is_served ? OF_SERVER : 0);
+                               first->is_served ? OF_SERVER : 0);
 }
 void agreement_notes(struct text_list *notes, const struct results *results, size_t group) {
     text_list_add(notes, "%s; first difference: median token index, from 0; ties: answers that diverge at a margin "
@@ -282,9 +282,8 @@ static void write_parts(struct document *document, const struct report *report) 
             char name[160];
             if (!stage_has_parts(cost)) continue;
             if (!list) {
-                document_text(
-                    document, BLOCK_HEADING,
-                    "E1: parts of prefill and decode, %% of their time on the device (--kernel_pass)");
+                document_text(document, BLOCK_HEADING,
+                              "E1: parts of prefill and decode, %% of their time on the device (--kernel_pass)");
                 list = document_table(document, heads.data);
             }
             text_list_add(list, "%s", report_full_name(report->results, report->items[i].file, name));
@@ -381,8 +380,8 @@ static void write_curves(struct document *document, const struct report *report,
             list = document_table(document, "latency|against|of|slope|unit|at 0, ms|R2|points");
         }
         CELLS(list, curve->y_name, curve->x_name, curve->label, number_of_estimate(curve->slope).text, curve->unit,
-            number_short(curve->intercept.value).text, number_formatted("%.3f", curve->r2).text,
-            number_whole(curve->count).text);
+              number_short(curve->intercept.value).text, number_formatted("%.3f", curve->r2).text,
+              number_whole(curve->count).text);
     }
     for (size_t i = 0; i < report->curves.count; i++) { /* medians: for vision, and for the largest language model */
         const struct curve *curve = &report->curves.items[i];
@@ -393,7 +392,7 @@ static void write_curves(struct document *document, const struct report *report,
         list = document_table(document, "at|ms|points");
         for (size_t bin = 0; bin < curve->bin_count; bin++) {
             CELLS(list, number_plain(curve->bins[bin].x).text, number_of_estimate(curve->bins[bin].p50).text,
-                number_whole(curve->bins[bin].count).text);
+                  number_whole(curve->bins[bin].count).text);
         }
     }
 }
@@ -406,17 +405,15 @@ static void write_point(struct text_list *table, const struct report *report, co
                         size_t config) {
     const vp_bootstrap_point *point = &tradeoff->points[config];
     char name[80];
-    CELLS(table, config_text(report, tradeoff, config, name),
-        number_of_estimate(point_latency(point)).text, number_of_estimate(point_accuracy(point)).text,
-        number_percent(point->membership).text);
+    CELLS(table, config_text(report, tradeoff, config, name), number_of_estimate(point_latency(point)).text,
+          number_of_estimate(point_accuracy(point)).text, number_percent(point->membership).text);
 }
 enum { SAMPLES_FEW = 30 }; /* with fewer samples, a share of the resamples is easily mistaken for certainty */
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     char latency[64], few[NO_INTERVAL_BYTES];
-    document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu common samples",
-                  percentile, axis, report->results->files[tradeoff->group->first].dataset_name,
-                  tradeoff->sample_count);
+    document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu common samples", percentile,
+                  axis, report->results->files[tradeoff->group->first].dataset_name, tradeoff->sample_count);
     if (tradeoff->is_corpus)
         document_text(
             document, BLOCK_LINE,
@@ -435,8 +432,7 @@ static void write_front(struct document *document, const struct report *report, 
         document_text(document, BLOCK_LINE,
                       "with only %zu sample%s, even a share of 0 or 100 %% of the resamples is uncertain",
                       tradeoff->sample_count, plural_s((int64_t)tradeoff->sample_count));
-    if (no_interval_text(tradeoff, report->settings.percentile, few)[0])
-        document_text(document, BLOCK_LINE, "%s", few);
+    if (no_interval_text(tradeoff, report->settings.percentile, few)[0]) document_text(document, BLOCK_LINE, "%s", few);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
                       "the range of this metric's scores is unknown: intervals of accuracy are Student's, and there is "
@@ -491,12 +487,11 @@ static void write_effects(struct document *document, const struct report *report
                   METRIC_KEYS[report->settings.axis], report->results->files[tradeoff->group->first].dataset_name);
     write_effect_shares(document, tradeoff);
     document_text(document, BLOCK_LINE, "main effects: a level's mean minus the mean of all; %s mean %s %s%s%s",
-                  is_energy ? "energy" : "latency",
-                  number_short(tradeoff->effects[0][0].estimate).text, TERMS[report->settings.axis].unit,
-                  tradeoff->effects[1] ? ", accuracy mean " : "",
+                  is_energy ? "energy" : "latency", number_short(tradeoff->effects[0][0].estimate).text,
+                  TERMS[report->settings.axis].unit, tradeoff->effects[1] ? ", accuracy mean " : "",
                   tradeoff->effects[1] ? number_short(tradeoff->effects[1][0].estimate).text : "");
-    struct text_list *table = document_table(document, is_energy ? "level|energy, J|accuracy, points"
-                                                                 : "level|latency, ms|accuracy, points");
+    struct text_list *table =
+        document_table(document, is_energy ? "level|energy, J|accuracy, points" : "level|latency, ms|accuracy, points");
     for (size_t i = 0; i < tradeoff->effect_count; i++) {
         if (tradeoff->effects[0][i].kind != VP_EFFECT_MAIN) continue;
         effect_name(tradeoff, report->results, &tradeoff->effects[0][i], name);
@@ -539,8 +534,8 @@ static void write_pairs(struct document *document, const struct report *report, 
     enum { SHOWN = 8 };
     struct found_pair *found = resize(NULL, tradeoff->effect_count, sizeof *found);
     for (int which = 0; which < 2 && tradeoff->order == 2; which++) {
-        size_t count = tradeoff->effects[which] ? find_pairs(tradeoff->effects[which], tradeoff->effect_count, found)
-                                                : 0;
+        size_t count =
+            tradeoff->effects[which] ? find_pairs(tradeoff->effects[which], tradeoff->effect_count, found) : 0;
         if (!tradeoff->effects[which]) continue;
         document_text(document, BLOCK_LINE, "interactions in %s: %zu significant (Benjamini-Hochberg, 5 %%)%s",
                       which ? "accuracy" : "latency", count, count > SHOWN ? ", the largest 8" : "");
@@ -595,7 +590,7 @@ static void write_gains(struct document *document, const struct report *report, 
         text_list_add(table, "%s", config_text(report, tradeoff, gain->from, from));
         text_list_add(table, "%s %s", KNOBS[gain->knob].axis, level);
         CELLS(table, number_estimate(1, gain->gain.latency.mean, gain->gain.latency.low, gain->gain.latency.high).text,
-            number_estimate(100, gain->gain.accuracy.mean, gain->gain.accuracy.low, gain->gain.accuracy.high).text);
+              number_estimate(100, gain->gain.accuracy.mean, gain->gain.accuracy.low, gain->gain.accuracy.high).text);
         is_any_free |= is_free;
         if (is_free) text_list_add(table, "-");
         else if (isfinite(gain->gain.low) && isfinite(gain->gain.high))

@@ -88,8 +88,8 @@ static void find_knobs(struct tradeoff *tradeoff, const struct results *results)
 static vp_result bound_effects(struct tradeoff *tradeoff, void *scratch, size_t bytes) {
     if (tradeoff->range.is_known)
         return vp_effects_bounded(&tradeoff->knobs, tradeoff->accuracy, tradeoff->sample_count, tradeoff->order,
-                                  tradeoff->range.low, tradeoff->range.high, 0.95, scratch, bytes,
-                                  tradeoff->effects[1], NULL);
+                                  tradeoff->range.low, tradeoff->range.high, 0.95, scratch, bytes, tradeoff->effects[1],
+                                  NULL);
     for (size_t i = 0; i < tradeoff->effect_count; i++) {
         vp_effect *effect = &tradeoff->effects[1][i];
         if (!(effect->high > effect->low)) effect->low = effect->high = effect->p = (double)NAN;
@@ -212,9 +212,9 @@ static void find_front(struct tradeoff *tradeoff) {
                           tradeoff->front_count, epsilon, tradeoff->kept, &tradeoff->kept_count)
         != VP_OK)
         tradeoff->kept_count = 0;
-    tradeoff->area = vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count,
-                                    tradeoff->front, tradeoff->front_count, tradeoff->area_latency,
-                                    tradeoff->area_accuracy);
+    tradeoff->area =
+        vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, tradeoff->front,
+                       tradeoff->front_count, tradeoff->area_latency, tradeoff->area_accuracy);
 }
 size_t equal_points(const struct tradeoff *tradeoff, size_t config) {
     size_t count = 0;
@@ -232,10 +232,8 @@ static void latency_interval(const double *values, size_t count, double percenti
     vp_statistics statistics;
     point->latency_low = point->latency_high = (double)NAN;
     if (vp_statistics_compute(values, count, sorted, &statistics) != VP_OK) return;
-    if (percentile < 0)
-        vp_statistics_mean_interval(values, count, 0.95, &point->latency_low, &point->latency_high);
-    else
-        vp_statistics_percentile_interval(sorted, count, percentile, 0.95, &point->latency_low, &point->latency_high);
+    if (percentile < 0) vp_statistics_mean_interval(values, count, 0.95, &point->latency_low, &point->latency_high);
+    else vp_statistics_percentile_interval(sorted, count, percentile, 0.95, &point->latency_low, &point->latency_high);
 }
 static void bootstrap_points(struct tradeoff *tradeoff, const struct report_settings *settings) {
     vp_bootstrap_options options = vp_bootstrap_options_default();

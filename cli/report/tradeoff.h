@@ -28,8 +28,8 @@ enum { BOOTSTRAP_SEED = 42 };
 #define EPSILON_ACCURACY 0.01 /* minimum difference of neighbours on the epsilon front */
 /* The settings shared by report and best. */
 struct report_settings {
-    int axis;             /* METRIC_*: the latency that accuracy is compared with */
-    double percentile;    /* percentile over samples; -1 for the mean */
+    int axis;          /* METRIC_*: the latency that accuracy is compared with */
+    double percentile; /* percentile over samples; -1 for the mean */
     size_t resamples;
     double peak_tflops, peak_gbs; /* NaN to use the best that these files reach */
     double budget, min_accuracy;  /* infinite if none */

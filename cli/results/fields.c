@@ -114,9 +114,8 @@ static void put_stages(vp_json_writer *writer, const vp_stage_times *times) {
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         if (!times->ran[i]) continue;
-        PUT(writer, KEY_ARRAY(vp_stage_name((vp_stage)i)), KEY(NULL, times->wall_ns[i]),
-            KEY(NULL, times->device_ns[i]), KEY(NULL, times->launches[i]), KEY(NULL, times->flops[i]),
-            KEY(NULL, times->bytes[i]), END_ARRAY);
+        PUT(writer, KEY_ARRAY(vp_stage_name((vp_stage)i)), KEY(NULL, times->wall_ns[i]), KEY(NULL, times->device_ns[i]),
+            KEY(NULL, times->launches[i]), KEY(NULL, times->flops[i]), KEY(NULL, times->bytes[i]), END_ARRAY);
     }
     vp_json_end_object(writer);
 }
@@ -345,9 +344,8 @@ static void read_two(const vp_json *json, uint32_t node, const struct field *row
     }
 }
 static char *raw_text(const vp_json *json, uint32_t node, vp_json_type type) {
-    return node_is(json, node, type)
-               ? copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes)
-               : NULL;
+    return node_is(json, node, type) ? copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes)
+                                     : NULL;
 }
 static void read_object(const vp_json *json, uint32_t node, const struct field *row, char *at) {
     char *object = at;
@@ -394,6 +392,30 @@ void fields_read(const vp_json *json, uint32_t object, const struct fields *fiel
     for (uint32_t i = 0; i < fields->count; i++)
         if (!fields->rows[i].is_elsewhere)
             read_value(json, vp_json_get(json, object, fields->rows[i].key), &fields->rows[i], (char *)to);
+}
+char *text_without_controls(char *text) {
+    for (char *byte = text; byte && *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
+    return text;
+}
+const struct field *fields_read_marked(const vp_json *json, uint32_t object, const struct fields *fields, void *to) {
+    memset(to, 0, fields->bytes);
+    for (const struct field *row = fields->rows; row < fields->rows + fields->count; row++) {
+        const uint32_t node = vp_json_get(json, object, row->key);
+        const int is_absent = node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL);
+        char *at = (char *)to + row->offset;
+        int64_t count = -1;
+        if (!row->is_read) continue;
+        if (row->type == FIELD_INT) {
+            if (!is_absent && (vp_json_to_int(json, node, &count) != VP_OK || count < 0 || count > row->most))
+                return row;
+            set_int(at, row->bytes, count);
+            continue;
+        }
+        if (row->type == FIELD_NUMBER && !is_absent && !is_number(json, node, row)) return row;
+        read_value(json, node, row, (char *)to);
+        if (row->type == FIELD_TEXT) (void)text_without_controls((char *)(size_t)text_at(at));
+    }
+    return NULL;
 }
 /* Frees the memory of a value. (Only these types are pointers; others may be smaller than one.) */
 static void free_value(const struct field *row, char *at) {

@@ -64,6 +64,10 @@ void fields_put_object(vp_json_writer *writer, const char *key, const struct fie
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
 /* Reads an object into the struct, which is overwritten. Values that are missing or do not fit become null. */
 void fields_read(const vp_json *json, uint32_t object, const struct fields *fields, void *to);
+/* The same for the rows with is_read, of a file that another program may have written: integers may be below `least`,
+ * and are -1 if missing; texts become fit for tables. Returns the first row whose number does not fit, or NULL. */
+const struct field *fields_read_marked(const vp_json *json, uint32_t object, const struct fields *fields, void *to);
+char *text_without_controls(char *text); /* control bytes become '?'; returns text, which may be NULL */
 /* Frees what fields_read allocated, and zeroes the struct. */
 void fields_free(const struct fields *fields, void *of);
 
@@ -198,12 +202,12 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
 #define RUN_ROWS(ROW, AT, S) \
     ANY_RUN_ROWS(ROW, AT, S) \
     ROW(S, INT, stamps, "number of time stamps or events", .most = LINE_COUNT_MAX) \
-    AT(S, STAGES, "stages", pass.times, "[wall ns, device ns, launches, FLOPs, bytes] of each stage that ran") \
-    AT(S, INTS, "step_ns", pass.step_ns, "time of each decode step", FIELD_ITEMS(S, pass.step_ns), \
+    AT(S, STAGES, "stages", pass.reply.times, "[wall ns, device ns, launches, FLOPs, bytes] of each stage that ran") \
+    AT(S, INTS, "step_ns", pass.reply.step_ns, "time of each decode step", FIELD_ITEMS(S, pass.reply.step_ns), \
        FIELD_COUNT_AT(S, step_count), .most = LINE_NS_MAX) \
-    AT(S, INTS, "tokens", pass.tokens, "ids of the new tokens", FIELD_ITEMS(S, pass.tokens), \
-       FIELD_COUNT_AT(S, pass.token_count), .most = INT32_MAX) \
-    AT(S, TRUTH, "ended_by_eos", pass.ended_by_eos, "the model ended its answer") \
+    AT(S, INTS, "tokens", pass.reply.tokens, "ids of the new tokens", FIELD_ITEMS(S, pass.reply.tokens), \
+       FIELD_COUNT_AT(S, pass.reply.token_count), .most = INT32_MAX) \
+    AT(S, TRUTH, "ended_by_eos", pass.reply.ended_by_eos, "the model ended its answer") \
     ROW(S, TRUTH, throttled, "the device was throttled") \
     ROW(S, JSON, telemetry, "clocks, power, temperature", .null = "not read") \
     KEPT_ROWS(KEPT_FIELD, S, AT) \

@@ -260,9 +260,7 @@ static int has_knob(const vp_json *json, uint32_t object, int knob, int or_null,
         if (!is_integer(json, i, 0, block_count - 1)) return 0;
     return 1;
 }
-static uint32_t members_of(int knob) {
-    return 1 + (KNOBS[knob].number_key != NULL) + (KNOBS[knob].list_key != NULL);
-}
+static uint32_t members_of(int knob) { return 1 + (KNOBS[knob].number_key != NULL) + (KNOBS[knob].list_key != NULL); }
 /* Returns 1 if the object contains exactly endpoint, model and members of the request. */
 static int is_variant(const vp_json *json, uint32_t object) {
     uint32_t members = 0;

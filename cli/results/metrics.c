@@ -11,11 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+void runs_set_unknown(struct pass_result *run) {
+    for (int i = 0; i < KEPT_COUNT; i++) run->kept[i] = (double)NAN;
+    run->energy_resolution_j = (double)NAN;
+}
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens) {
     struct pass_result *runs = zeroed((size_t)run_count, sizeof *runs);
     for (int32_t i = 0; i < run_count; i++) {
-        runs[i].tokens = zeroed((size_t)new_tokens, sizeof *runs[i].tokens);
-        runs[i].step_ns = zeroed((size_t)new_tokens, sizeof *runs[i].step_ns);
+        runs[i].reply.tokens = zeroed((size_t)new_tokens, sizeof *runs[i].reply.tokens);
+        runs[i].reply.step_ns = zeroed((size_t)new_tokens, sizeof *runs[i].reply.step_ns);
+        runs_set_unknown(&runs[i]);
     }
     return runs;
 }
@@ -25,7 +30,7 @@ static void served_free(struct served *served) {
 }
 void runs_free(struct pass_result *runs, int32_t run_count) {
     for (int32_t i = 0; runs && i < run_count; i++) {
-        FREE_ALL(runs[i].tokens, runs[i].step_ns, runs[i].answer);
+        FREE_ALL(runs[i].reply.tokens, runs[i].reply.step_ns, runs[i].answer);
         served_free(runs[i].served);
     }
     free(runs);
@@ -36,7 +41,7 @@ const struct term TERMS[TERM_COUNT] = {METRIC_ROWS(TERM_ENTRY) TERM_ROWS(TERM_EN
 const char *const METRIC_KEYS[METRIC_STAGE] = {METRIC_ROWS(TERM_KEY)};
 
 const int LATENCY_TERMS[LATENCY_TERM_COUNT] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION, METRIC_PREFILL,
-                                              METRIC_DECODE, METRIC_PER_TOKEN, METRIC_CLOSURE};
+                                               METRIC_DECODE, METRIC_PER_TOKEN, METRIC_CLOSURE};
 
 const char *served_meaning(int which) {
 #define SERVED_CASE(term, meaning) case term: return meaning;
@@ -64,23 +69,24 @@ int stage_metric(int stage, int detail) { return METRIC_STAGE + detail * VP_STAG
 
 int is_host_stage(int stage) { return stage == VP_STAGE_PREPROCESS || stage == VP_STAGE_DETOK; }
 static int64_t stage_ns(const struct pass_result *run, int stage) {
-    return is_host_stage(stage) ? run->times.wall_ns[stage] : run->times.device_ns[stage];
+    return is_host_stage(stage) ? run->reply.times.wall_ns[stage] : run->reply.times.device_ns[stage];
 }
 
 static int64_t stages_ns(const struct pass_result *run, int first, int last) {
     int64_t sum = 0;
-    for (int i = first; i <= last; i++) if (run->times.ran[i]) sum += stage_ns(run, i);
+    for (int i = first; i <= last; i++) if (run->reply.times.ran[i]) sum += stage_ns(run, i);
     return sum;
 }
 
 double stage_value(const struct pass_result *run, int stage, int detail) {
-    if (!run->times.ran[stage] || (detail > DETAIL_WALL && is_host_stage(stage))) return (double)NAN;
+    const vp_stage_times *times = &run->reply.times;
+    if (!times->ran[stage] || (detail > DETAIL_WALL && is_host_stage(stage))) return (double)NAN;
     switch (detail) {
-    case DETAIL_WALL: return (double)run->times.wall_ns[stage] / 1e6;
-    case DETAIL_DEVICE: return (double)run->times.device_ns[stage] / 1e6;
-    case DETAIL_LAUNCHES: return (double)run->times.launches[stage];
-    case DETAIL_FLOPS: return (double)run->times.flops[stage];
-    case DETAIL_BYTES: return (double)run->times.bytes[stage];
+    case DETAIL_WALL: return (double)times->wall_ns[stage] / 1e6;
+    case DETAIL_DEVICE: return (double)times->device_ns[stage] / 1e6;
+    case DETAIL_LAUNCHES: return (double)times->launches[stage];
+    case DETAIL_FLOPS: return (double)times->flops[stage];
+    case DETAIL_BYTES: return (double)times->bytes[stage];
     default: return (double)stage_ns(run, stage) / 1e6;
     }
 }
@@ -112,8 +118,8 @@ static double served_metric(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
     const double decode_ms = (double)(run->total_ns - served->first_ns) / 1e6;
     if (served_lacks(run, metric)) return (double)NAN;
-    return metric == METRIC_TOTAL  ? (double)run->total_ns / 1e6
-           : metric == METRIC_TTFT ? (double)served->first_ns / 1e6
+    return metric == METRIC_TOTAL    ? (double)run->total_ns / 1e6
+           : metric == METRIC_TTFT   ? (double)served->first_ns / 1e6
            : metric == METRIC_DECODE ? decode_ms
                                      : decode_ms / (double)(served->usage.completion_tokens - 1);
 }
@@ -141,10 +147,11 @@ size_t served_gaps(const struct served *served, double *out) {
 int answers_are_equal(const struct pass_result *runs, int32_t run_count) {
     int same = 1;
     for (const struct pass_result *run = runs + 1; run < runs + run_count; run++)
-        same &= runs->served ? run->answer_bytes == runs->answer_bytes
-                                   && !memcmp(run->answer, runs->answer, run->answer_bytes)
-                             : run->token_count == runs->token_count
-                                   && !memcmp(run->tokens, runs->tokens, (size_t)run->token_count * sizeof(int32_t));
+        same &= runs->served
+                    ? run->answer_bytes == runs->answer_bytes && !memcmp(run->answer, runs->answer, run->answer_bytes)
+                    : run->reply.token_count == runs->reply.token_count
+                          && !memcmp(run->reply.tokens, runs->reply.tokens,
+                                     (size_t)run->reply.token_count * sizeof(int32_t));
     return same;
 }
 int is_left_out(int metric, double value) {
@@ -152,24 +159,24 @@ int is_left_out(int metric, double value) {
            && !isfinite(value);
 }
 double metric_of(const struct pass_result *run, int metric) {
+    const vp_reply *reply = &run->reply;
     int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1);
     if (run->served) return served_metric(run, metric);
     if (metric == METRIC_TOKEN_ENERGY)
-        return run->token_count > 0 ? metric_of(run, METRIC_ENERGY) / run->token_count : (double)NAN;
-    if (metric > METRIC_CLOSURE && metric < METRIC_STAGE)
-        return run->has_kept[metric - METRIC_CLOSURE - 1] ? run->kept[metric - METRIC_CLOSURE - 1] : (double)NAN;
-    if (metric != METRIC_TOTAL && !run->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* (stages were not timed) */
+        return reply->token_count > 0 ? metric_of(run, METRIC_ENERGY) / reply->token_count : (double)NAN;
+    if (metric > METRIC_CLOSURE && metric < METRIC_STAGE) return run->kept[metric - METRIC_CLOSURE - 1];
+    if (metric != METRIC_TOTAL && !reply->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* (no stage was timed) */
     if (metric >= METRIC_STAGE)
         return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
-    for (int32_t i = 0; i + 1 < run->token_count; i++) steps += run->step_ns[i];
+    for (int32_t i = 0; i + 1 < reply->token_count; i++) steps += reply->step_ns[i];
     switch (metric) {
     case METRIC_VISION:
-        return run->times.ran[VP_STAGE_VIT] ? (double)stages_ns(run, VP_STAGE_VIT, VP_STAGE_CONNECTOR) / 1e6
-                                            : (double)NAN;
+        return reply->times.ran[VP_STAGE_VIT] ? (double)stages_ns(run, VP_STAGE_VIT, VP_STAGE_CONNECTOR) / 1e6
+                                              : (double)NAN;
     case METRIC_PREFILL: return (double)stages_ns(run, VP_STAGE_EMBED, VP_STAGE_SAMPLE) / 1e6;
     case METRIC_DECODE: return (double)steps / 1e6;
     case METRIC_TOTAL: return (double)run->total_ns / 1e6;
-    case METRIC_PER_TOKEN: return run->token_count > 1 ? (double)steps / (run->token_count - 1) / 1e6 : (double)NAN;
+    case METRIC_PER_TOKEN: return reply->token_count > 1 ? (double)steps / (reply->token_count - 1) / 1e6 : (double)NAN;
     case METRIC_TTFT: return (double)stages_ns(run, 0, VP_STAGE_DECODE - 1) / 1e6;
     case METRIC_UNACCOUNTED: return (double)(run->total_ns - sum) / 1e6;
     default: return (double)sum / (double)run->total_ns;
@@ -178,7 +185,7 @@ double metric_of(const struct pass_result *run, int metric) {
 double decode_rate_of(const struct pass_result *run) { return 1e3 / metric_of(run, METRIC_PER_TOKEN); }
 double output_rate_of(const struct pass_result *run) {
     if (run->served && run->served->usage.completion_tokens < 0) return (double)NAN;
-    return run->token_count * 1e9 / (double)run->total_ns;
+    return run->reply.token_count * 1e9 / (double)run->total_ns;
 }
 double metric_mean(const struct pass_result *runs, int32_t run_count, int metric) {
     double *values = resize(NULL, (size_t)run_count, sizeof *values), mean;

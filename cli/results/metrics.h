@@ -34,24 +34,19 @@ enum { KEPT_ROWS(KEPT_ID, 0) KEPT_COUNT };
 struct pass_result {
     int64_t total_ns;
     struct served *served; /* NULL for a pass of the engine. runs_free frees it */
-    vp_stage_times times;
-    int32_t token_count; int ended_by_eos;
-    int32_t *tokens;  /* [new_tokens] */
-    int64_t *step_ns; /* [new_tokens] */
-    char *answer;     /* malloc'ed; it may contain NULs, so answer_bytes is its length */
+    vp_reply reply;        /* the engine's, with the times of the host's stages */
+    char *answer;          /* malloc'ed; it may contain NULs, so answer_bytes is its length */
     size_t answer_bytes;
-    /* only if launches were recorded: the clock at the start of the engine, and the numbers of records */
-    int64_t engine_begin_ns, launch_count, span_count;
-    /* with pruning and a dump, copied from vp_reply */
-    int32_t kept_count, kept_tokens, skips_features;
+    int64_t engine_begin_ns; /* the clock at the start of the engine; only if launches were recorded */
     /* for a GPU that counts energy; the resolution is the energy used during one step of the counter */
-    int has_energy; double energy_resolution_j;
-    double kept[KEPT_COUNT]; int has_kept[KEPT_COUNT]; /* has_kept: 1 or 0 */
+    double energy_resolution_j; /* NaN for others, and if not known */
+    double kept[KEPT_COUNT];    /* NaN: none */
 };
 
 /* Allocates run_count results with space for new_tokens each. runs_free frees them; it accepts NULL. */
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens);
 void runs_free(struct pass_result *runs, int32_t run_count);
+void runs_set_unknown(struct pass_result *run); /* sets the numbers of KEPT_ROWS and the resolution to NaN */
 
 /* The definitions of all numbers: key, unit, and a sentence with the field's name for the number. Tables, the report,
  * its page and the guide `definitions` print them from here. The metrics come first, in order. */

@@ -32,9 +32,7 @@ static void result_file_free(struct result_file *file) {
 }
 void results_free(struct results *results) {
     for (size_t i = 0; i < results->count; i++) result_file_free(&results->files[i]);
-    for (size_t i = 0; i < results->group_count; i++) {
-        FREE_ALL(results->groups[i].paired, results->groups[i].ids);
-    }
+    for (size_t i = 0; i < results->group_count; i++) { FREE_ALL(results->groups[i].paired, results->groups[i].ids); }
     FREE_ALL(results->files, results->groups);
     text_list_free(&results->notes);
     memset(results, 0, sizeof *results);
@@ -68,7 +66,7 @@ static int key_is(const vp_json *json, uint32_t key, const char *text, size_t by
 }
 /* Reads a number within bounds; NaN for null. Returns 0, or an exit code after setting file->error. */
 static int read_number(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
-                             double least, double most, double *value) {
+                       double least, double most, double *value) {
     *value = (double)NAN;
     if (node_is(json, node, VP_JSON_NULL)) return 0;
     if (!node_is(json, node, VP_JSON_NUMBER) || vp_json_to_double(json, node, value) != VP_OK)
@@ -77,8 +75,8 @@ static int read_number(struct result_file *file, const vp_json *json, uint32_t n
     return 0;
 }
 /* Reads an integer of the head; -1 if there is none. Returns 0 or an exit code. */
-static int read_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key,
-                            int64_t most, int64_t *value) {
+static int read_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key, int64_t most,
+                      int64_t *value) {
     uint32_t node = vp_json_get(json, object, key);
     *value = -1;
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
@@ -86,11 +84,8 @@ static int read_count(struct result_file *file, const vp_json *json, uint32_t ob
         return result_fail(file, json, node, SIZE_MAX, key, "is not a valid count");
     return 0;
 }
-/* Control bytes become '?', because the text is printed in tables. */
 char *result_text(const vp_json *json, uint32_t object, const char *key) {
-    char *text = node_text(json, vp_json_get(json, object, key));
-    for (char *byte = text; byte && *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
-    return text;
+    return text_without_controls(node_text(json, vp_json_get(json, object, key)));
 }
 static void result_put(struct result_file *file, size_t rows, int column, size_t row, double value) {
     if (!isfinite(value)) return;
@@ -110,8 +105,7 @@ static int stage_of_key(const vp_json *json, uint32_t key) {
     return stage;
 }
 /* "stages": ms by stage */
-static int read_stage_times(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
-                                size_t row) {
+static int read_stage_times(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     uint32_t key = object + 1;
     if (!node_is(json, object, VP_JSON_OBJECT)) return 0;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
@@ -126,8 +120,7 @@ static int read_stage_times(struct result_file *file, const vp_json *json, uint3
 }
 /* "stage_detail": objects of DETAIL_KEYS by stage. DETAIL_DEVICE is skipped, because "stages" has it and half of the
  * time here is spent on numbers. */
-static int read_stage_details(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
-                                  size_t row) {
+static int read_stage_details(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     uint32_t key = object + 1;
     if (!node_is(json, object, VP_JSON_OBJECT)) return 0;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
@@ -167,6 +160,7 @@ static int read_runs(struct result_file *file, const vp_json *json, uint32_t obj
 /* "sent_image": null if no image was sent to the server */
 static int read_image(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     double bytes = 0;
+    if (object == VP_JSON_NONE) return 0;
     if (!node_is(json, object, VP_JSON_NULL)
         && read_number(file, json, vp_json_get(json, object, "bytes"), row, "sent_image.bytes", 1, 1e12, &bytes))
         return EXIT_INPUT;
@@ -211,7 +205,7 @@ int results_differ_in_caches(const struct results *results, const char **words) 
 /* "T_image_outside": null without twins */
 static int read_outside_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     double ms, tokens;
-    if (node_is(json, object, VP_JSON_NULL)) return 0;
+    if (object == VP_JSON_NONE || node_is(json, object, VP_JSON_NULL)) return 0;
     if (read_number(file, json, vp_json_get(json, object, "ms"), row, "T_image_outside.ms", -MS_MOST, MS_MOST, &ms)
         || read_number(file, json, vp_json_get(json, object, "image_tokens"), row, "T_image_outside.image_tokens", 0,
                        INT32_MAX, &tokens))
@@ -221,49 +215,32 @@ static int read_outside_row(struct result_file *file, const vp_json *json, uint3
     return 0;
 }
 
-enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_IMAGE = -6, ROW_OUTSIDE = -7,
-       ROW_USAGE = -8, ROW_OTHER = -9 };
-
-/* Returns the kind of a row's member: its column, ROW_..., or ROW_OTHER. Sets *range to the row of its field. */
-static int row_member(const vp_json *json, uint32_t key, const struct field **range) {
-    static const struct field positive = {.most = FIELD_MS_MAX}, any = {.least = -FIELD_MS_MAX, .most = FIELD_MS_MAX};
+/* Reads the numbers of the row that have a column, by the rows of their fields. Returns 0 or an exit code. */
+static int read_columns(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &FIDELITY, &SIZES, &SENT};
-    static const struct {
-        const char *name;
-        int what;
-    } others[] = {{"sample_id", ROW_ID},
-                  {"status", ROW_STATUS},
-                  {"stages", ROW_STAGES},
-                  {"stage_detail", ROW_DETAIL},
-                  {"runs", ROW_RUNS},
-                  {"sent_image", ROW_IMAGE},
-                  {"T_image_outside", ROW_OUTSIDE},
-                  {"served_runs", ROW_USAGE}};
+    double value;
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
-        if (metric == METRIC_CLOSURE || !key_is(json, key, METRIC_KEYS[metric], strlen(METRIC_KEYS[metric]))) continue;
-        *range = metric == METRIC_UNACCOUNTED ? &any : &positive;
-        return metric;
+        const uint32_t node = vp_json_get(json, object, METRIC_KEYS[metric]);
+        if (metric == METRIC_CLOSURE || node == VP_JSON_NONE) continue;
+        if (read_number(file, json, node, row, METRIC_KEYS[metric], metric == METRIC_UNACCOUNTED ? -MS_MOST : 0,
+                        MS_MOST, &value))
+            return EXIT_INPUT;
+        result_put(file, rows, metric, file->count, value);
     }
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (key_is(json, key, others[i].name, strlen(others[i].name))) return others[i].what;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const struct field *row = tables[i]->rows; row < tables[i]->rows + tables[i]->count; row++)
-            if (row->column && key_is(json, key, row->key, strlen(row->key))) {
-                *range = row;
-                return row->column;
-            }
-    return ROW_OTHER;
+        for (const struct field *field = tables[i]->rows; field < tables[i]->rows + tables[i]->count; field++) {
+            const uint32_t node = field->column ? vp_json_get(json, object, field->key) : VP_JSON_NONE;
+            if (node == VP_JSON_NONE) continue;
+            if (read_number(file, json, node, row, field->key, (double)field->least, (double)field->most, &value))
+                return EXIT_INPUT;
+            result_put(file, rows, field->column, file->count, value);
+        }
+    return 0;
 }
-/* The views of an image that the tower saw. Molmo has a global view in addition to the crops. In the families below,
- * one crop is the whole image and has no global view. A LLaVA has one view, and Qwen's crops are the patches of one
- * view. */
+/* The views of an image that the tower saw. */
 static double views_of(const struct result_file *file, double crops) {
-    static const char *const alone[] = {"Idefics3", "SmolVLM", "InternVL", "Gemma 3"};
-    static const char *const only[] = {"LLaVA", "Qwen2.5-VL", "Qwen3-VL", "Qwen3-VL-MoE"};
-    for (size_t i = 0; file->architecture && i < 4; i++)
-        if (!strcmp(file->architecture, only[i]) || (crops <= 1 && !strcmp(file->architecture, alone[i])))
-            return crops;
-    return crops + 1;
+    const vp_views views = vp_architecture_views(file->architecture);
+    return views == VP_VIEWS_CROPS || (views == VP_VIEWS_SPLIT && crops <= 1) ? crops : crops + 1;
 }
 /* Adds the derived numbers of a row. N tokens take N - 1 decode steps; the experiments divided by N. */
 static void finish_row(struct result_file *file, size_t rows) {
@@ -280,8 +257,8 @@ static void finish_row(struct result_file *file, size_t rows) {
         result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);
     }
     if (file->is_foreign && file->columns[METRIC_PER_TOKEN])
-        file->columns[METRIC_PER_TOKEN][file->count] = steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps
-                                                                 : (double)NAN;
+        file->columns[METRIC_PER_TOKEN][file->count] =
+            steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps : (double)NAN;
     if (!isfinite(result_at(file, COLUMN_SEQUENCE, file->count)))
         result_put(file, rows, COLUMN_SEQUENCE, file->count, result_at(file, COLUMN_PROMPT, file->count));
     result_put(file, rows, METRIC_CLOSURE, file->count,
@@ -290,37 +267,25 @@ static void finish_row(struct result_file *file, size_t rows) {
 }
 /* Reads one object of per_sample_results. A failed sample is counted but gets no row. Returns 0 or an exit code. */
 static int read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
-                        size_t *capacity) {
-    uint32_t key = object + 1;
-    int has_id = 0, failed = 0;
+                    size_t *capacity) {
+    const uint32_t id = vp_json_get(json, object, "sample_id"), status = vp_json_get(json, object, "status");
     if (!node_is(json, object, VP_JSON_OBJECT))
         return result_fail(file, json, object, row, "the row", "is not an object");
     file->run_at[file->count + 1] = file->run_at[file->count];
     /* a failed row may have left numbers here */
     for (int i = 0; i < COLUMN_COUNT; i++) if (file->columns[i]) file->columns[i][file->count] = (double)NAN;
-    for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
-        const struct field *range = NULL;
-        int what = row_member(json, key, &range);
-        double value;
-        if (what == ROW_ID) {
-            has_id = vp_json_to_int(json, key + 1, &file->ids[file->count]) == VP_OK && file->ids[file->count] >= 0;
-            if (!has_id) return result_fail(file, json, key + 1, row, "sample_id", "is not an integer of 0 or more");
-        } else if (what == ROW_STATUS) failed = !vp_json_equals(json, key + 1, "ok");
-        else if (what == ROW_STAGES) { if (read_stage_times(file, json, key + 1, rows, row)) return EXIT_INPUT; }
-        else if (what == ROW_DETAIL) { if (read_stage_details(file, json, key + 1, rows, row)) return EXIT_INPUT; }
-        else if (what == ROW_IMAGE) { if (read_image(file, json, key + 1, rows, row)) return EXIT_INPUT; }
-        else if (what == ROW_OUTSIDE) { if (read_outside_row(file, json, key + 1, rows, row)) return EXIT_INPUT; }
-        else if (what == ROW_USAGE) read_usage(file, json, key + 1);
-        else if (what == ROW_RUNS) { if (read_runs(file, json, key + 1, row, capacity)) return EXIT_INPUT; }
-        else if (what != ROW_OTHER) {
-            if (read_number(file, json, key + 1, row, what < METRIC_STAGE ? METRIC_KEYS[what] : range->key,
-                            (double)range->least, (double)range->most, &value))
-                return EXIT_INPUT;
-            if (what != COLUMN_TEXT_TOKENS || isfinite(value)) result_put(file, rows, what, file->count, value);
-        }
-    }
-    if (!has_id) return result_fail(file, json, object, row, "sample_id", "is missing");
-    if (failed) {
+    if (id == VP_JSON_NONE) return result_fail(file, json, object, row, "sample_id", "is missing");
+    if (vp_json_to_int(json, id, &file->ids[file->count]) != VP_OK || file->ids[file->count] < 0)
+        return result_fail(file, json, id, row, "sample_id", "is not an integer of 0 or more");
+    if (read_columns(file, json, object, rows, row)
+        || read_stage_times(file, json, vp_json_get(json, object, "stages"), rows, row)
+        || read_stage_details(file, json, vp_json_get(json, object, "stage_detail"), rows, row)
+        || read_runs(file, json, vp_json_get(json, object, "runs"), row, capacity)
+        || read_image(file, json, vp_json_get(json, object, "sent_image"), rows, row)
+        || read_outside_row(file, json, vp_json_get(json, object, "T_image_outside"), rows, row))
+        return EXIT_INPUT;
+    read_usage(file, json, vp_json_get(json, object, "served_runs"));
+    if (status != VP_JSON_NONE && !vp_json_equals(json, status, "ok")) {
         if (!file->failed_count++) file->failed_reason = result_text(json, object, "reason");
         return 0;
     }
@@ -408,9 +373,8 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
             double device = node_number(json, vp_json_get(json, stage_node, "device_ms")),
                    kernels = node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
             if (!(device >= 0 && device <= MS_MOST && kernels >= 0 && kernels <= MS_MOST)) continue;
-            file->kernel_device_ms[stage] = (isfinite(file->kernel_device_ms[stage]) ? file->kernel_device_ms[stage]
-                                                                                     : 0)
-                                            + device;
+            file->kernel_device_ms[stage] =
+                (isfinite(file->kernel_device_ms[stage]) ? file->kernel_device_ms[stage] : 0) + device;
             file->kernel_ms[stage] = (isfinite(file->kernel_ms[stage]) ? file->kernel_ms[stage] : 0) + kernels;
             for (int part = 0; part < VP_PART_COUNT; part++) {
                 double ms = node_number(
@@ -423,9 +387,7 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
 /* The task from the file's name, <task>_imgsize...; malloc'ed. */
 static char *task_of_path(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *end = strstr(name, "_imgsize");
-    char *task = copy_text(name, end ? (size_t)(end - name) : strcspn(name, "."));
-    for (char *byte = task; *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
-    return task;
+    return text_without_controls(copy_text(name, end ? (size_t)(end - name) : strcspn(name, ".")));
 }
 static void read_knob_text(struct result_file *file, const vp_json *json, uint32_t object, int knob) {
     char *text = result_text(json, object, KNOBS[knob].key);
@@ -554,26 +516,11 @@ static int read_server(struct result_file *file, const vp_json *json) {
 }
 /* Reads the members of the head that reports need; -1 and NULL if missing. Returns 0 or an exit code. */
 static int read_members(struct result_file *file, const vp_json *json, const struct fields *fields, void *to) {
-    for (const struct field *row = fields->rows; row < fields->rows + fields->count; row++) {
-        const uint32_t node = vp_json_get(json, 0, row->key);
-        char *at = (char *)to + row->offset, *text;
-        if (!row->is_read) continue;
-        if (row->type == FIELD_TEXT) {
-            text = result_text(json, 0, row->key);
-            memcpy(at, &text, sizeof text);
-        } else if (row->type == FIELD_TRUTH) *(int *)(void *)at = node_is(json, node, VP_JSON_TRUE);
-        else if (row->type == FIELD_INT) {
-            if (read_count(file, json, 0, row->key, row->most, (int64_t *)(void *)at)) return EXIT_INPUT;
-        } else if (row->type == FIELD_RANGE) {
-            struct field_range range = {node_number(json, vp_json_at(json, node, 0)),
-                                        node_number(json, vp_json_at(json, node, 1))};
-            memcpy(at, &range, sizeof range);
-        } else if (node == VP_JSON_NONE) *(double *)(void *)at = (double)NAN;
-        else if (read_number(file, json, node, SIZE_MAX, row->key, (double)row->least, (double)row->most,
-                             (double *)(void *)at))
-            return EXIT_INPUT;
-    }
-    return 0;
+    const struct field *bad = fields_read_marked(json, 0, fields, to);
+    const uint32_t node = bad ? vp_json_get(json, 0, bad->key) : VP_JSON_NONE;
+    if (!bad) return 0;
+    return result_fail(file, json, node, SIZE_MAX, bad->key, bad->type == FIELD_INT ? "is not a valid count"
+                       : node_is(json, node, VP_JSON_NUMBER) ? "is out of range" : "is not a number");
 }
 static int knob_fail(struct result_file *file, const vp_json *json, int knob) {
     return result_fail(file, json, vp_json_get(json, 0, KNOBS[knob].key), SIZE_MAX, KNOBS[knob].key,
@@ -590,8 +537,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
         || read_members(file, json, &RESULT_TIME, &file->times))
         return EXIT_INPUT;
     if (!file->dataset_name) file->dataset_name = task_of_path(file->path);
-    if (read_knobs(file, json)
-        || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
+    if (read_knobs(file, json) || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
         || read_count(file, json, shape == VP_JSON_NONE ? 0 : shape, "num_experts", 1000000, &file->expert_count))
         return EXIT_INPUT;
     if (read_server(file, json)) return EXIT_INPUT;
@@ -603,8 +549,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     else if (!file->is_foreign && !file->is_served && knob_number(&file->knobs, KNOB_TOP_K) < 1)
         return knob_fail(file, json, KNOB_TOP_K);
     if (file->is_foreign && !knob_is_set(&file->knobs, KNOB_BLOCKS)) file->knobs.of[KNOB_BLOCKS].number = 1;
-    else if (!file->is_served && knob_number(&file->knobs, KNOB_BLOCKS) < 1)
-        return knob_fail(file, json, KNOB_BLOCKS);
+    else if (!file->is_served && knob_number(&file->knobs, KNOB_BLOCKS) < 1) return knob_fail(file, json, KNOB_BLOCKS);
     for (int knob = 0; knob < KNOB_COUNT && file->is_served; knob++)
         if (KNOBS[knob].of == KNOB_OF_ENGINE) file->knobs.of[knob].is_set = 0;
     for (int i = 0; i < 2; i++) { /* under one of its two names; its content is computed again from the rows */
@@ -757,8 +702,8 @@ const char *setting_text(const struct result_file *file, char out[80]) {
     size_text(file, size);
     language_text(file, language);
     if (!size[0] && !language[0]) snprintf(language, sizeof language, "default"); /* an engine without knobs */
-    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size,
-             (file->is_served ? language : size)[0] ? " " : "", language);
+    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size, (file->is_served ? language : size)[0] ? " " : "",
+             language);
     return out;
 }
 int are_all_served(const struct results *results) {
@@ -805,8 +750,7 @@ static void find_varied_knobs(const struct results *results, struct text_list *p
     for (size_t i = 0; i < results->count; i++) {
         struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
         const struct result_file *file = &results->files[i];
-        if (file->is_served
-            && parse_json(&knobs, request_of(file), strlen(request_of(file)), NULL) == VP_OK)
+        if (file->is_served && parse_json(&knobs, request_of(file), strlen(request_of(file)), NULL) == VP_OK)
             for (uint32_t k = 1, member = 0; member < knobs.json.nodes[0].count;
                  member++, k = knobs.json.nodes[k + 1].end) {
                 char *path = node_text(&knobs.json, k);
@@ -1123,12 +1067,12 @@ int results_read(struct results *results, const char *const *operands, size_t op
         for (size_t i = 0; i < paths.count; i++)
             results->files[i].path = copy_text(paths.items[i], strlen(paths.items[i]));
 #ifdef _OPENMP
-        #pragma omp parallel num_threads(RESULT_READERS)
+#pragma omp parallel num_threads(RESULT_READERS)
 #endif
         {
             struct parsed scratch = {{NULL, NULL, 0}, NULL, 0};
 #ifdef _OPENMP
-            #pragma omp for schedule(dynamic)
+#pragma omp for schedule(dynamic)
 #endif
             for (int64_t i = 0; i < (int64_t)paths.count; i++) read_result(&results->files[i], &scratch);
             free(scratch.nodes);

@@ -18,7 +18,7 @@ enum { FILE_RESULT, FILE_OTHER_JSON, FILE_OWN_REPORT, FILE_NOT_JSON };
  * experiments contain little. */
 struct result_file {
     char *path;
-    int is_foreign;                  /* 1 if it comes from the experiments: it has no "schema" */
+    int is_foreign; /* 1 if it comes from the experiments: it has no "schema" */
     /* the members of the head, by key */
     union { struct result_head head; struct { RESULT_ROWS(FIELD_MEMBER, 0) }; };
     union { struct result_accuracy scores; struct { RESULT_ACCURACY_ROWS(FIELD_MEMBER, 0) }; };
@@ -28,16 +28,16 @@ struct result_file {
     union { struct result_time times; struct { RESULT_TIME_ROWS(FIELD_MEMBER, 0) }; };
     struct tool_cost cost;           /* cost of stage times: staged minus bare, as a share of T_total */
     struct knob_values knobs;
-    uint32_t varied;             /* bits of the knobs whose values differ among the files read together */
+    uint32_t varied; /* bits of the knobs whose values differ among the files read together */
     int64_t total_blocks, expert_count;
-    int is_served;                   /* 1 for a server */
-    char *server;                    /* the server's description of itself */
-    char *variant;                   /* those of model, endpoint and knobs that differ among the files; never NULL */
-    char *variant_name;              /* the same, short enough for a table */
-    struct outside {                 /* T_image_outside from the twins of all samples; NaN and 0 if there are none */
+    int is_served;      /* 1 for a server */
+    char *server;       /* the server's description of itself */
+    char *variant;      /* those of model, endpoint and knobs that differ among the files; never NULL */
+    char *variant_name; /* the same, short enough for a table */
+    struct outside {    /* T_image_outside from the twins of all samples; NaN and 0 if there are none */
         double ms, low, high, level, image_ms, text_ms, floor_ms, server_ms; /* server_ms: by the server's clock */
         int64_t pairs, adjusted, left_out;
-        char *basis;                 /* time that is compared: "TTFT", "first_chunk", ..; NULL: TTFT (older file) */
+        char *basis; /* time that is compared: "TTFT", "first_chunk", ..; NULL: TTFT (older file) */
     } outside;
     const char *images;              /* "unique": each request had its own pixels; "same"; NULL: not recorded, or not a
                                       * server's */
@@ -46,13 +46,13 @@ struct result_file {
     int64_t cached_runs;             /* runs whose prompt the server read from a cache; -1: not recorded */
     char *importance, *device, *host, *version, *command; /* command: of the sweep */
     int64_t seed, ignore_eos;
-    vp_noise_summary noise;          /* other activity of the machine; not known for older files */
+    vp_noise_summary noise; /* other activity of the machine; not known for older files */
     int64_t failed_count;
-    char *failed_reason;             /* reason of the first failed row, or NULL */
+    char *failed_reason; /* reason of the first failed row, or NULL */
     /* sums over the shapes whose kernels were timed; NaN if there are none */
     double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT];
     double part_ms[VP_STAGE_COUNT][VP_PART_COUNT]; /* kernel_ms by part; not known for a stage without parts */
-    size_t count;                    /* measured samples, ascending by id */
+    size_t count;                                  /* measured samples, ascending by id */
     int64_t *ids;
     double *columns[COLUMN_COUNT];   /* [count]; NULL if no sample has the number. NaN if this sample lacks it */
     double *run_total; size_t *run_at; /* T_total of each run; those of sample i are run_at[i] .. run_at[i + 1] - 1 */
@@ -141,5 +141,23 @@ size_t paired_ids(const struct results *results, const struct result_group *grou
 /* A column of these samples: double [paired_count, id_count], malloc'ed. ids come from paired_ids. */
 double *paired_column(const struct results *results, const struct result_group *group, int column, const int64_t *ids,
                       size_t id_count);
+
+/* ---- result_scores.c: anybody's scores, put into result files */
+/* One JSON object per answer on stdout: {"id", "sample_id", "config", "dataset_name", "prediction", and the members of
+ * the sample's record}. Returns 0 or an exit code. */
+int predictions_print(const char *const *operands, size_t operand_count);
+
+/* What score --scores does. FILE has lines {"id": ID, "score": 0..1}. ID is the record's own id or a sample_id;
+ * "sample_id" instead of "id" is only the latter, and "config" limits a line to one result file. */
+struct score_request {
+    const char *file, *name, *folder; /* of the scores; of the metric; where the new result files go */
+    const char *const *operands; size_t operand_count;
+    int is_json;
+};
+
+/* Writes each result file that has a score into the folder, which must not have a file of its name: its rows get these
+ * scores, and its statistics are computed from them. Prints a summary. Returns 0 or an exit code; nothing is
+ * written if a line is wrong. */
+int scores_apply(const struct score_request *request);
 
 #endif

@@ -1,6 +1,5 @@
 /* result_scores.c: puts the scores of an outside scorer into result files. Scores come in as lines of JSON and are
  * matched with the rows of the files by id. In the text of a file only the members about accuracy are replaced. */
-#include "results/result_scores.h"
 
 #include "base/console.h"
 #include "base/document.h"
@@ -112,14 +111,14 @@ int predictions_print(const char *const *operands, size_t operand_count) {
 
 /* ---- lines of scores */
 struct score_line {
-    int64_t number;      /* of the line */
-    uint64_t id;         /* hash of its id */
-    char *name;          /* the id as written */
+    int64_t number; /* of the line */
+    uint64_t id;    /* hash of its id */
+    char *name;     /* the id as written */
     int is_sample_id;
-    size_t file;         /* the only result file it is for; SIZE_MAX: any */
+    size_t file; /* the only result file it is for; SIZE_MAX: any */
     double score;
-    size_t row_count;    /* rows that it scores */
-    uint64_t answer;     /* hash of the first answer that it scores */
+    size_t row_count; /* rows that it scores */
+    uint64_t answer;  /* hash of the first answer that it scores */
     int is_repeated, has_other_answers;
 };
 /* A row of a result file: its ids and its score. */
@@ -254,7 +253,7 @@ static struct key_range find_keys(const struct score_key *keys, size_t count, ui
         const size_t middle = low + (high - low) / 2;
         if (keys[middle].id < id) low = middle + 1; else high = middle;
     }
-    for (end = low; end < count && keys[end].id == id; end++) { }
+    for (end = low; end < count && keys[end].id == id; end++) {}
     return (struct key_range){keys + low, end - low};
 }
 static struct key_range own_of(const struct score_job *job, const struct score_line *line) {
@@ -362,8 +361,8 @@ static void set_member(struct splices *splices, const vp_json *json, uint32_t ob
     } else if (after != VP_JSON_NONE) { /* a member's key is the node before its value */
         const char *end = json->text + json->nodes[after - 1].start - 1, *gap = end;
         while (strchr(" \t\r\n", gap[-1])) gap--;
-        splice.start = (size_t)(json->nodes[after].start + json->nodes[after].bytes)
-                       + node_is(json, after, VP_JSON_STRING);
+        splice.start =
+            (size_t)(json->nodes[after].start + json->nodes[after].bytes) + node_is(json, after, VP_JSON_STRING);
         text_add_format(&splices->text, ",%.*s\"%s\": %.*s", (int)(end - gap), gap, key, (int)bytes, value);
     } else {
         splice.start = (size_t)json->nodes[object].start + 1;
@@ -377,8 +376,8 @@ static void set_member(struct splices *splices, const vp_json *json, uint32_t ob
     }
     splices->items[splices->count++] = splice;
 }
-static void set_text(struct splices *splices, const vp_json *json, uint32_t object, const char *before,
-                     const char *key, const char *text) {
+static void set_text(struct splices *splices, const vp_json *json, uint32_t object, const char *before, const char *key,
+                     const char *text) {
     struct text_buffer value = {NULL, 0, 0};
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, &value, 0);
@@ -388,8 +387,8 @@ static void set_text(struct splices *splices, const vp_json *json, uint32_t obje
     free(value.data);
 }
 /* The head's members about accuracy, by the table of their keys. */
-static void set_head(struct splices *splices, const struct score_job *job, const vp_json *json,
-                     const double *scores, size_t count, struct score_summary *summary) {
+static void set_head(struct splices *splices, const struct score_job *job, const vp_json *json, const double *scores,
+                     size_t count, struct score_summary *summary) {
     struct result_accuracy kept, result;
     struct text_buffer text = {NULL, 0, 0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -458,14 +457,13 @@ static int rewrite(struct score_job *job, size_t index, struct score_summary *su
             number[vp_number_format(job->lines[row->line].score, number)] = 0;
         } else {
             summary->missing++;
-            snprintf(name, sizeof name, "sample %lld of %s",
-                     (long long)node_int(json, node, "sample_id", -1), config_name(file->path, config));
+            snprintf(name, sizeof name, "sample %lld of %s", (long long)node_int(json, node, "sample_id", -1),
+                     config_name(file->path, config));
             add_name(&job->missing, name);
         }
         snprintf(reason, sizeof reason, "%.*s has %s", (int)strcspn(job->from, " "), job->from,
                  row->is_double ? "several scores for this id" : "no score for this sample");
-        set_member(&splices, json, node, NULL, "accuracy", is_scored ? number : "null",
-                   is_scored ? strlen(number) : 4);
+        set_member(&splices, json, node, NULL, "accuracy", is_scored ? number : "null", is_scored ? strlen(number) : 4);
         set_text(&splices, json, node, "accuracy", "accuracy_reason", is_scored ? NULL : reason);
         if (vp_json_get(json, node, "unparsed") != VP_JSON_NONE)
             set_member(&splices, json, node, NULL, "unparsed", "false", 5);

@@ -109,8 +109,8 @@ static void details_em(const struct shown *row) {
         && vp_score_clean_frequent(row->sample->prediction, more_room(row->scoring), scoring_room(row->scoring),
                                    cleaned, room, NULL)
                == VP_OK)
-        vp_score_em_unstripped(cleaned, row->sample->references, row->sample->reference_count,
-                               more_room(row->scoring), scoring_room(row->scoring), &score);
+        vp_score_em_unstripped(cleaned, row->sample->references, row->sample->reference_count, more_room(row->scoring),
+                               scoring_room(row->scoring), &score);
     put_double(row->writer, "score_vqa_eval", score);
     free(cleaned);
 }
@@ -174,28 +174,26 @@ static void details_mmmu(const struct shown *row) {
 }
 /* The details that rules of VP_SCORE_METRICS write. */
 typedef void score_details(const struct shown *row);
-static score_details *const SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
-    [VP_SCORE_VQA_SEED] = details_vqa_seed,
-    [VP_SCORE_VQA_OFFICIAL] = details_official,
-    [VP_SCORE_EM] = details_em,
-    [VP_SCORE_ANLS] = details_anls,
-    [VP_SCORE_RELAXED] = details_relaxed,
-    [VP_SCORE_MC] = details_mc,
-    [VP_SCORE_MC_TEXT] = details_ai2d,
-    [VP_SCORE_MMMU] = details_mmmu,
-    [VP_SCORE_MMMU_CHOICE] = details_mmmu_choice,
-    [VP_SCORE_MMMU_OPEN] = details_mmmu_open,
-    [VP_SCORE_REAL_WORLD_QA] = details_real_world,
-    [VP_SCORE_SEED_BENCH] = details_vqa_eval,
-    [VP_SCORE_CAPTION_JACCARD] = details_jaccard
-};
+static score_details *const SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {[VP_SCORE_VQA_SEED] = details_vqa_seed,
+                                                                    [VP_SCORE_VQA_OFFICIAL] = details_official,
+                                                                    [VP_SCORE_EM] = details_em,
+                                                                    [VP_SCORE_ANLS] = details_anls,
+                                                                    [VP_SCORE_RELAXED] = details_relaxed,
+                                                                    [VP_SCORE_MC] = details_mc,
+                                                                    [VP_SCORE_MC_TEXT] = details_ai2d,
+                                                                    [VP_SCORE_MMMU] = details_mmmu,
+                                                                    [VP_SCORE_MMMU_CHOICE] = details_mmmu_choice,
+                                                                    [VP_SCORE_MMMU_OPEN] = details_mmmu_open,
+                                                                    [VP_SCORE_REAL_WORLD_QA] = details_real_world,
+                                                                    [VP_SCORE_SEED_BENCH] = details_vqa_eval,
+                                                                    [VP_SCORE_CAPTION_JACCARD] = details_jaccard};
 /* The rules of --metric: first those of single answers, then those of a whole corpus, which are negative and computed
  * in score_captions.c. */
 static const struct score_rule SCORE_RULES[] = {
 #define RULE_OF_METRIC(metric, name, ...) {name, VP_SCORE_##metric},
     VP_SCORE_METRICS(RULE_OF_METRIC)
 #undef RULE_OF_METRIC
-    {"captions", RULE_CAPTIONS},
+        {"captions", RULE_CAPTIONS},
     {"cider", RULE_CIDER_D},
 };
 
@@ -365,7 +363,7 @@ int score_read(struct score_job *job) {
     job->source = strcmp(path, "-") ? path : "stdin";
     if (strcmp(path, "-")) {
         result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a JSONL file")
-            : vp_stream_read(path, SIZE_MAX / 4, &job->text, &job->text_bytes, &error);
+                                 : vp_stream_read(path, SIZE_MAX / 4, &job->text, &job->text_bytes, &error);
         if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     } else {
         while ((bytes = fread(piece, 1, sizeof piece, stdin)) > 0) text_add(&text, piece, bytes);
@@ -439,8 +437,8 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         char few[200];
         tally_print(&job->tally, job->name);
         if (job->empty_count)
-            print_note("vlmprof: %zu row%s an empty list of references: the score 0 is in the mean\n",
-                       job->empty_count, job->empty_count == 1 ? " has" : "s have");
+            print_note("vlmprof: %zu row%s an empty list of references: the score 0 is in the mean\n", job->empty_count,
+                       job->empty_count == 1 ? " has" : "s have");
         if (job->few_count)
             print_note("vlmprof: %s\n",
                        few_answers_text((vp_score_metric)rule->metric, job->few_count, few, sizeof few));
@@ -450,10 +448,9 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
                        job->whole_count, job->whole_count == 1 ? " has" : "s have");
     }
     if (!code && job->bad_lines)
-        code = complain(EXIT_INPUT, "%s: %d line%s %s why", job->source, job->bad_lines,
-                        plural_s((int64_t)job->bad_lines),
-                        job->bad_lines == 1 ? "is not a JSON object; its row shows"
-                                            : "are not JSON objects; their rows show");
+        code = complain(
+            EXIT_INPUT, "%s: %d line%s %s why", job->source, job->bad_lines, plural_s((int64_t)job->bad_lines),
+            job->bad_lines == 1 ? "is not a JSON object; its row shows" : "are not JSON objects; their rows show");
     scoring_free(&scoring);
     FREE_ALL(parsed.nodes, line.data);
     return code;

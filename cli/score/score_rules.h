@@ -13,14 +13,14 @@ struct score_job {
     const char **lines; size_t *line_bytes, line_count, line_capacity; /* lines of the text, without blank ones */
     int64_t *line_numbers;         /* number of each line, for messages */
     struct tally tally;
-    int bad_lines; /* number of lines that are not JSON objects */
-    const char *path;  /* the file; "-" is stdin */
-    const char *clean; /* --clean */
-    int json;      /* 1: end with a summary */
-    int by_words;  /* 1 if captions are already words, separated by white space */
-    size_t whole_count;      /* rows of vqa_seed with one text instead of a list */
-    size_t empty_count;      /* rows with an empty list of references */
-    size_t few_count;        /* rows of a VQA rule with 1 or 2 reference answers */
+    int bad_lines;      /* number of lines that are not JSON objects */
+    const char *path;   /* the file; "-" is stdin */
+    const char *clean;  /* --clean */
+    int json;           /* 1: end with a summary */
+    int by_words;       /* 1 if captions are already words, separated by white space */
+    size_t whole_count; /* rows of vqa_seed with one text instead of a list */
+    size_t empty_count; /* rows with an empty list of references */
+    size_t few_count;   /* rows of a VQA rule with 1 or 2 reference answers */
 };
 
 /* Metrics of a whole corpus of captions, as negative values of score_rule.metric. Both are CIDEr-D; RULE_CAPTIONS also
@@ -32,7 +32,7 @@ struct score_rule {
     int metric; /* a vp_score_metric, or RULE_... below 0 */
 };
 
-int is_corpus(const struct score_rule *rule); /* 1 if the score is for a whole corpus */
+int is_corpus(const struct score_rule *rule);               /* 1 if the score is for a whole corpus */
 const struct score_rule *score_rule_find(const char *name); /* NULL if there is no such rule */
 
 /* Complains about a metric and lists the wanted ones: all, or all except those of a corpus. Returns an exit code. */

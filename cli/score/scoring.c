@@ -131,8 +131,8 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
         if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count))
             return "the references must be texts";
         /* data sets have "answers"; a text is a list of one, as in a sweep */
-        sample->is_plain_reference = node_is(json, node, VP_JSON_STRING)
-                                     && (metric != VP_SCORE_VQA_SEED || strcmp(keys[i], "answers") != 0);
+        sample->is_plain_reference =
+            node_is(json, node, VP_JSON_STRING) && (metric != VP_SCORE_VQA_SEED || strcmp(keys[i], "answers") != 0);
         if (is_mmmu(metric) && wants_letter(scoring, json, node)) {
             char letter = (char)('A' + sample->answer_index);
             scoring->lists[0][0] = scoring_own(scoring, copy_text(&letter, 1));
@@ -234,7 +234,6 @@ void tally_put(vp_json_writer *writer, const struct tally *tally, const char *me
     PUT(writer, KEY("metric", metric), KEY("rows", tally->row_count), KEY("scored", tally->scored_count),
         KEY("unscored", tally->unscored_count), KEY("unparsed", tally->unparsed_count),
         KEY("nearest", tally->nearest_count), KEY("empty", tally->empty_count),
-        KEY("mean", tally->scored_count ? tally->mean : (double)NAN),
-        KEY("standard_error", tally_error(tally)));
+        KEY("mean", tally->scored_count ? tally->mean : (double)NAN), KEY("standard_error", tally_error(tally)));
     put_interval(writer, "interval", has_interval, low, high);
 }

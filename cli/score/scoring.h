@@ -58,7 +58,7 @@ struct tally {
     double *values; size_t value_capacity;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
     int64_t nearest_count; /* answers that name no option: the rule took the nearest one */
-    double mean, spread; /* statistics of the scored rows; spread: sum of squared distances from the mean (Welford) */
+    double mean, spread;   /* statistics of the scored rows; spread: sum of squared distances from the mean (Welford) */
 };
 
 /* Counts one row. NaN counts as no score, an unparsed answer as 0. */

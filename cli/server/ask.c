@@ -17,24 +17,17 @@ vp_result ask_begin(const struct endpoint *endpoint, const struct question *ques
     char *body = NULL;
     vp_result result;
     memset(exchange, 0, sizeof *exchange);
-    for (size_t i = 0; i < question->knob_count && !question->picture_count; i++)
-        if (!strncmp(question->knobs[i].path, "image_url.", 10))
-            return vp_fail(error, VP_ERR_NOT_FOUND, -1, question->knobs[i].path, "there is no image");
-    vp_chat_request request = {.model = endpoint->model, .text = question->text};
+    for (size_t i = 0; i < question->request.knob_count && !question->picture_count; i++)
+        if (!strncmp(question->request.knobs[i].path, "image_url.", 10))
+            return vp_fail(error, VP_ERR_NOT_FOUND, -1, question->request.knobs[i].path, "there is no image");
+    vp_chat_request request = question->request;
     images = zeroed((size_t)question->picture_count, sizeof *images);
     for (int32_t i = 0; i < question->picture_count; i++)
         images[i] = (vp_chat_image){question->pictures[i].bytes, question->pictures[i].byte_count,
                                     question->pictures[i].media_type};
+    request.model = endpoint->model;
     request.images = images;
     request.image_count = question->picture_count;
-    request.image_places = question->places;
-    request.max_tokens = question->max_tokens;
-    request.ignore_eos = question->ignore_eos;
-    request.no_cache = question->no_cache;
-    request.no_stream = question->no_stream;
-    request.cache_salt = question->cache_salt;
-    request.knobs = question->knobs;
-    request.knob_count = question->knob_count;
     result = vp_chat_body(endpoint->api, &request, &body, &exchange->body_bytes, error);
     free(images);
     exchange->body = body;
@@ -86,10 +79,10 @@ static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     run->total_ns = reply->is_streamed && reply->last_ns ? reply->last_ns - start : exchange->end_ns - start;
     run->answer = copy_text(reply->text ? reply->text : "", reply->text_bytes);
     run->answer_bytes = reply->text_bytes;
-    run->token_count = reply->usage.completion_tokens > 0 && reply->usage.completion_tokens <= INT32_MAX
-                           ? (int32_t)reply->usage.completion_tokens
-                           : 0;
-    run->ended_by_eos = served->finish_reason && !strcmp(served->finish_reason, "stop");
+    run->reply.token_count = reply->usage.completion_tokens > 0 && reply->usage.completion_tokens <= INT32_MAX
+                                 ? (int32_t)reply->usage.completion_tokens
+                                 : 0;
+    run->reply.ended_by_eos = served->finish_reason && !strcmp(served->finish_reason, "stop");
 }
 int ask_check(const struct endpoint *endpoint, const struct question *question) {
     vp_exchange exchange;
@@ -119,7 +112,7 @@ int ask_once(struct endpoint *endpoint, const struct question *question, struct 
         unique_mark(&asked.unique[i], ask_mark(), marked[i].bytes + asked.unique[i].from);
     }
     snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)ask_mark());
-    if (asked.no_cache) asked.cache_salt = salt;
+    if (asked.request.no_cache) asked.request.cache_salt = salt;
     result = ask_begin(endpoint, &asked, &exchange, &error);
     for (int32_t i = 0; marked && i < asked.picture_count; i++) picture_free(&marked[i]);
     free(marked);
@@ -153,8 +146,8 @@ void put_server_timings(vp_json_writer *writer, const struct served *served) {
     if (served->timings) vp_json_raw(writer, served->timings, strlen(served->timings)); else vp_json_null(writer);
 }
 static void put_run(vp_json_writer *writer, const struct pass_result *run) {
-    static const int shown[] = {METRIC_TOTAL,     METRIC_TTFT,     METRIC_DECODE, METRIC_PER_TOKEN,
-                                TERM_DECODE_RATE, TERM_OUTPUT_RATE};
+    static const int shown[] = {METRIC_TOTAL,     METRIC_TTFT,      METRIC_DECODE,
+                                METRIC_PER_TOKEN, TERM_DECODE_RATE, TERM_OUTPUT_RATE};
     const struct served *served = run->served;
     PUT(writer, KEY_OBJECT(NULL));
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
@@ -162,8 +155,7 @@ static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     put_usage(writer, &served->usage);
     PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* since the start */
         KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
-        KEY("first_chunk", served_ms(served->first_chunk_ns)),
-        KEY("first_output", served_ms(served->first_output_ns)),
+        KEY("first_chunk", served_ms(served->first_chunk_ns)), KEY("first_output", served_ms(served->first_output_ns)),
         KEY("first_visible", served_ms(served_visible_ns(run))), KEY_ARRAY("pieces"));
     for (size_t k = 0; k < served->piece_count; k++) vp_json_double(writer, (double)served->pieces[k].at_ns / 1e6);
     PUT(writer, END_ARRAY, KEY("end", served_ms(served->end_ns)), END_OBJECT, KEY_ARRAY("piece_bytes"));

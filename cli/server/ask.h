@@ -4,20 +4,15 @@
 #define VLMPROF_CLI_ASK_H
 #include "results/metrics.h"
 #include "server/endpoint.h"
-#include "server/unique.h"
+#include "server/picture.h"
 #include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_server.h"
 
 struct question {
+    vp_chat_request request; /* its model and images are set by ask_begin; with no_cache, ask_once sets its salt */
     const struct picture *pictures; int32_t picture_count; /* 0: text only */
-    const size_t *places; /* [picture_count]: byte offset of each in the text; NULL: all at the start */
     const struct unique *unique; /* [picture_count]: each request gets unique pictures; NULL: `pictures` */
-    const char *text;
-    int32_t max_tokens;
-    int ignore_eos, no_cache, no_stream; /* 1 or 0 */
-    const char *cache_salt;   /* NULL for none; with no_cache, ask_once gives each request its own */
-    const vp_chat_knob *knobs; size_t knob_count;
 };
 
 /* Builds the body of a request: *exchange is new and ready for endpoint_try. On failure error->where names the knob

@@ -13,7 +13,7 @@
      "server to measure, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one", \
      .is_required = 1}
 #define OPTION_ENDPOINT_MODEL \
-    {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name for the model (default: its only model)"}
+    { "endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name for the model (default: its only model)" }
 #define ENDPOINT_API_FIRST(id, name, path, text) #name
 #define ENDPOINT_API_NEXT(id, name, path, text) " " #name
 #define ENDPOINT_API_TEXT(id, name, path, text) #name ": " text

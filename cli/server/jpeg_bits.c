@@ -1,7 +1,7 @@
 /* jpeg_bits.c: finds bits of a JPEG file that only change its pixels. Source: ITU-T T.81, annexes B (segments), F
  * (sequential) and G (progressive). A coefficient of size s is coded as a Huffman code and s bits of its value.
  * Flipping a bit below the highest one changes the value, but neither its sign nor s. */
-#include "server/jpeg_bits.h"
+#include "server/picture.h"
 
 #include "base/memory.h"
 
@@ -130,8 +130,7 @@ static void read_scan(struct reader *reader) {
         for (int c = 0; c < reader->component_count; c++) {
             const int wide = is_one ? 1 : components[c].across, high = is_one ? 1 : components[c].down;
             for (int block = 0; block < wide * high && !reader->is_over; block++)
-                read_block(reader, &components[c],
-                           c ? -1 : (unit % columns * wide + block % wide) * BLOCK_PX,
+                read_block(reader, &components[c], c ? -1 : (unit % columns * wide + block % wide) * BLOCK_PX,
                            (unit / columns * high + block / wide) * BLOCK_PX);
         }
     }
@@ -186,8 +185,8 @@ static int take_frame(struct reader *reader, const uint8_t *data, size_t bytes) 
     reader->component_count = data[5];
     for (int c = 0; c < reader->component_count; c++) {
         struct component *component = &reader->components[c];
-        *component = (struct component){data[6 + 3 * c], data[7 + 3 * c] >> 4, data[7 + 3 * c] & 15, data[8 + 3 * c],
-                                        0, 0};
+        *component =
+            (struct component){data[6 + 3 * c], data[7 + 3 * c] >> 4, data[7 + 3 * c] & 15, data[8 + 3 * c], 0, 0};
         if (component->across < 1 || component->across > 4 || component->down < 1 || component->down > 4
             || component->quantity > 3) return 0;
         /* then a block of luminance is 8 x 8 pixels of the image */
@@ -214,8 +213,8 @@ static int take_scan(struct reader *reader, const uint8_t *data, size_t bytes) {
         read_scan(reader);
         return 1;
     }
-    if (!first || last > 63 || last < first || data[3 + 2 * count] >> 4
-        || data[1] != reader->components[0].id) return 0;
+    if (!first || last > 63 || last < first || data[3 + 2 * count] >> 4 || data[1] != reader->components[0].id)
+        return 0;
     read_band(reader, first, last);
     return 1;
 }

@@ -1,9 +1,8 @@
 /* unique.c: gives each request an image that no server cache has seen. */
-#include "server/unique.h"
+#include "server/picture.h"
 
 #include "base/memory.h"
 #include "model/image.h"
-#include "server/jpeg_bits.h"
 #include "vlmprof_image.h"
 
 #include <stdlib.h>
@@ -189,8 +188,8 @@ static void mark_row(const struct unique *unique, uint64_t number, char *part) {
     for (size_t bit = 0; bit < NUMBER_BITS && bit + 1 < unique->row_bytes; bit++)
         row[1 + bit] = (char)((row[1 + bit] & ~1) | (int)(number >> bit & 1));
     for (size_t at = 0; at < unique->row_bytes; at += STORED_MOST, row += 5) /* skip the header of each further block */
-        adler = adler32_of(adler, row + at,
-                           unique->row_bytes - at < STORED_MOST ? unique->row_bytes - at : STORED_MOST);
+        adler =
+            adler32_of(adler, row + at, unique->row_bytes - at < STORED_MOST ? unique->row_bytes - at : STORED_MOST);
     put_u32(part + bytes - 8, adler);
     put_u32(part + bytes - 4, crc32_of(part, bytes - 4));
 }

@@ -111,8 +111,8 @@ static int unknown_baseline(const struct plan *plan, const char *name) {
         text_add(&names, file_name, strlen(file_name) - 5); /* without .json */
     }
     text_add_string(&names, plan->configuration_count > 6 ? ", ..." : "");
-    int code = complain(EXIT_USAGE, "--baseline %s: not a file and not a configuration of this grid: %s", name,
-                        names.data);
+    int code =
+        complain(EXIT_USAGE, "--baseline %s: not a file and not a configuration of this grid: %s", name, names.data);
     free(names.data);
     return code;
 }
@@ -158,9 +158,7 @@ void baseline_close(struct baseline *baseline) {
     baseline_forget(baseline);
     for (size_t i = 0; i < baseline->set_count; i++) {
         struct baseline_of *of = &baseline->of[i];
-        for (size_t k = 0; k < of->count; k++) {
-            FREE_ALL(of->answers[k].tokens, of->answers[k].text);
-        }
+        for (size_t k = 0; k < of->count; k++) { FREE_ALL(of->answers[k].tokens, of->answers[k].text); }
         FREE_ALL(of->answers, of->path);
     }
     FREE_ALL(baseline->of, baseline->tokens.data, baseline->logits.data, baseline->row.data);
@@ -214,8 +212,8 @@ static void keep_logits(void *with, int32_t step, const float *logits) {
 static void see_logits(struct baseline *baseline, struct pass_input *input, vp_dump *dump) {
     memset(dump, 0, sizeof *dump);
     dump->logits = reserve(&baseline->row, baseline->width, sizeof *dump->logits);
-    input->dump = dump;
-    input->timing = VP_TIMING_OFF;
+    input->engine.dump = dump;
+    input->engine.timing = VP_TIMING_OFF;
 }
 void baseline_answer(struct baseline *baseline, struct pass_input *input, vp_dump *dump) {
     see_logits(baseline, input, dump);
@@ -224,9 +222,9 @@ void baseline_answer(struct baseline *baseline, struct pass_input *input, vp_dum
 }
 void baseline_keep(struct baseline *baseline, const struct pass_result *run) {
     baseline->is_made = 1;
-    baseline->token_count = run->token_count;
-    memcpy(reserve(&baseline->tokens, (size_t)run->token_count, sizeof *run->tokens), run->tokens,
-           (size_t)run->token_count * sizeof *run->tokens);
+    baseline->token_count = run->reply.token_count;
+    memcpy(reserve(&baseline->tokens, (size_t)run->reply.token_count, sizeof *run->reply.tokens), run->reply.tokens,
+           (size_t)run->reply.token_count * sizeof *run->reply.tokens);
 }
 void baseline_follow(struct baseline *baseline, struct pass_input *input, vp_dump *dump, struct fidelity_pass *pass,
                      struct fidelity *fidelity) {
@@ -236,6 +234,6 @@ void baseline_follow(struct baseline *baseline, struct pass_input *input, vp_dum
                                    fidelity};
     dump->on_logits = fidelity_step;
     dump->with = pass;
-    input->new_tokens = baseline->token_count;
-    input->forced_tokens = pass->answer;
+    input->engine.max_new_tokens = baseline->token_count;
+    input->engine.forced_tokens = pass->answer;
 }

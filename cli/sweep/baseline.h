@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "data/plan.h"
 #include "measure/fidelity.h"
-#include "measure/served_answer.h"
 #include "model/model.h"
 #include "results/fields.h"
 
@@ -54,7 +53,7 @@ void baseline_lacks(struct baseline *baseline, const char *reason);
  * answer. The input refers to *dump. Call baseline_keep after a pass of baseline_answer. */
 void baseline_answer(struct baseline *baseline, struct pass_input *input, vp_dump *dump);
 void baseline_keep(struct baseline *baseline, const struct pass_result *run);
-void baseline_follow(struct baseline *baseline, struct pass_input *input, vp_dump *dump,
-                     struct fidelity_pass *pass, struct fidelity *fidelity);
+void baseline_follow(struct baseline *baseline, struct pass_input *input, vp_dump *dump, struct fidelity_pass *pass,
+                     struct fidelity *fidelity);
 
 #endif

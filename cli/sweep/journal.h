@@ -11,13 +11,14 @@
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 
+#define JOURNAL_SCHEMA "vlmprof-journal-2"
 enum { JOURNAL_SYNC_LINES = 64 };
 
 /* ---- the journal that this process writes; its index is below */
 struct journal {
     char *path;
-    int fd;      /* the only one of this file in the process: closing another would release the lock */
-    int64_t end; /* offset after the last complete line */
+    int fd;            /* the only one of this file in the process: closing another would release the lock */
+    int64_t end;       /* offset after the last complete line */
     int64_t synced_ns; /* time of the last sync to disk */
     int unsynced;      /* number of appends since then */
     struct text_buffer line;
@@ -54,7 +55,7 @@ struct index_set {
 
 struct index_configuration {
     char *file_name;
-    int32_t set, place;               /* the index of its set, and its index in that set */
+    int32_t set, place; /* the index of its set, and its index in that set */
     struct knob_values knobs;
     int32_t head_file; int64_t head_at; /* the first head line that names it */
     int is_wanted;                    /* 1 if part of the newest grid */
@@ -70,9 +71,9 @@ struct index_block { int64_t from, at; vp_noise noise; };
 /* A journal that was read. */
 struct index_file {
     char *path;
-    int fd, is_own;   /* is_own: index_free closes fd */
+    int fd, is_own;                       /* is_own: index_free closes fd */
     int64_t end, rank, world_size, lines; /* end: offset after its last complete line */
-    uint64_t grid;    /* a hash of the configurations in its newest head */
+    uint64_t grid;                        /* a hash of the configurations in its newest head */
     int is_finished, knows_device, on_gpu;
     int has_sums;     /* 1 if a line has a checksum, so all lines after it must have one */
     char *device;     /* device of its last session; NULL if not known */

@@ -1,12 +1,12 @@
 /* plan_cost.c: sweep --plan: the work and memory of a sweep as the engine counts them, its time as an earlier journal
  * gives it, and the differences that its samples can resolve. */
-#include "sweep/plan_cost.h"
+#include "sweep/sweep.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "data/describe.h"
+#include "data/dataset.h"
 #include "measure/provenance.h"
 #include "measure/engine.h"
 #include "sweep/ranks.h"
@@ -29,7 +29,7 @@
 struct needs {
     const char *weights;
     struct session counter;
-    char reason[LINE_BYTES]; /* why nothing can be counted; "" if it can */
+    char reason[LINE_BYTES];           /* why nothing can be counted; "" if it can */
     uint64_t memory_bytes, free_bytes; /* 0: not known */
 };
 static void needs_find(const vp_engine_options *asked, const struct model *model, const struct plan *plan,
@@ -52,11 +52,11 @@ static void needs_find(const vp_engine_options *asked, const struct model *model
 /* ---- the forecast of a configuration */
 struct forecast {
     int64_t crops, vision_tokens, layouts; /* sums over the samples with an image */
-    int64_t failing; /* samples that will fail */
-    int64_t count;   /* samples that can run */
-    int64_t longest; /* longest sequence of these samples */
+    int64_t failing;                       /* samples that will fail */
+    int64_t count;                         /* samples that can run */
+    int64_t longest;                       /* longest sequence of these samples */
     double kept, cache_bytes; /* with --prune_list: sums over these of the kept image tokens and their KV caches */
-    double flops, bytes; /* sums over these of the work of one run */
+    double flops, bytes;      /* sums over these of the work of one run */
     /* what the journals in output_dir contain */
     double measured_ns, squares; int64_t timed_count; /* sums over timed runs of the time and of its square */
     int64_t runs_measured, points_done, points_failed;
@@ -123,7 +123,7 @@ static void forecast_configuration(const struct plan *plan, const struct model *
         const struct entry *entry = &configuration->set->samples[i];
         char reason[LINE_BYTES];
         const struct cuts *cuts = configuration_cuts(model, configuration, entry, &storage, reason, sizeof reason);
-        const struct sample sample = {.text_count = entry->text_count, .no_bos = entry->no_bos};
+        const struct sample sample = {.tokens = {NULL, entry->text_count, entry->no_bos}};
         struct pass_input input;
         configuration_input(plan, configuration, &sample, cuts, NULL, &input);
         if (cuts) {
@@ -160,9 +160,9 @@ static void forecast_served(const struct configuration *configuration, struct fo
     const struct variant *variant = configuration->variant;
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
-        if (entry->reason) forecast->failing++; else forecast->count++;
-        if (!entry->image_count || entry->reason || !variant->family
-            || knob_is_set(&configuration->knobs, KNOB_TOKENS))
+        if (entry->reason) forecast->failing++;
+        else forecast->count++;
+        if (!entry->image_count || entry->reason || !variant->family || knob_is_set(&configuration->knobs, KNOB_TOKENS))
             continue;
         int64_t tokens = family_tokens(variant->family, entry->sizes, entry->image_count);
         forecast->layouts += tokens >= 0;
@@ -224,8 +224,8 @@ struct estimate {
     struct forecast *configurations;
     int64_t runs_measured, runs_left;
     int64_t follow_left, baseline_left; /* untimed passes that follow a baseline's answers, or give them */
-    double seconds;   /* time of the remaining runs and passes; NaN: not known */
-    size_t fewest;    /* samples of the smallest data set */
+    double seconds;                     /* time of the remaining runs and passes; NaN: not known */
+    size_t fewest;                      /* samples of the smallest data set */
     double variation; /* largest variation of T_total over the measured runs of a configuration; NaN: not known */
     vp_resolution resolution;
     char note[LINE_BYTES];
@@ -370,8 +370,7 @@ static void put_plan_configuration(vp_json_writer *writer, const struct estimate
             KEY("kv_cache_bytes_mean", forecast->cache_bytes / count));
     PUT(writer, KEY("flops_mean", forecast->flops > 0 ? forecast->flops / count : (double)NAN),
         KEY("bytes_mean", forecast->bytes > 0 ? forecast->bytes / count : (double)NAN),
-        KEY("T_total_measured", configuration_ms(estimate, index)),
-        KEY("num_runs_measured", forecast->runs_measured),
+        KEY("T_total_measured", configuration_ms(estimate, index)), KEY("num_runs_measured", forecast->runs_measured),
         KEY("num_runs_left", configuration_runs_left(estimate, index)), END_OBJECT);
 }
 static int print_plan_json(const struct estimate *estimate) {
@@ -385,13 +384,11 @@ static int print_plan_json(const struct estimate *estimate) {
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) put_plan_configuration(&writer, estimate, i);
     PUT(&writer, END_ARRAY, KEY("num_points", estimate->plan->point_count),
         KEY("num_runs_per_sample", estimate->plan->settings.run_count),
-        KEY("num_runs_measured", estimate->runs_measured),
-        KEY("num_runs_left", estimate->runs_left));
+        KEY("num_runs_measured", estimate->runs_measured), KEY("num_runs_left", estimate->runs_left));
     if (estimate->baseline->of)
         PUT(&writer, KEY("num_follow_passes_left", estimate->follow_left),
             KEY("num_baseline_passes_left", estimate->baseline_left), KEY("baseline_bytes", baseline_bytes(estimate)));
-    PUT(&writer, KEY("expected_seconds", estimate->seconds),
-        KEY("expected_from", time_source(estimate)),
+    PUT(&writer, KEY("expected_seconds", estimate->seconds), KEY("expected_from", time_source(estimate)),
         KEY("engine_bytes", all_bytes(estimate) ? (double)all_bytes(estimate) : (double)NAN));
     PUT(&writer, KEY_OBJECT("resolution"), KEY("num_samples", estimate->fewest), KEY("discordance", PLAN_DISCORDANCE),
         KEY("accuracy", estimate->resolution.accuracy), KEY("T_total_variation", estimate->variation),
@@ -421,15 +418,13 @@ static void print_plan_grid(const struct estimate *estimate) {
         double layouts = forecast->layouts ? (double)forecast->layouts : is_served ? (double)NAN : 1,
                count = forecast->count ? (double)forecast->count : (double)NAN;
         char time[32], crops[32], tokens[32], longest[32], work[32], kept[32], cache[32];
-        print_plain("%-*s  %5s  %13s  %7s  %6s  %10s  %9lld  %7lld", width,
-                    estimate->plan->configurations[i].file_name,
+        print_plain("%-*s  %5s  %13s  %7s  %6s  %10s  %9lld  %7lld", width, estimate->plan->configurations[i].file_name,
                     plan_cell("%.1f", is_served ? (double)NAN : (double)forecast->crops / layouts, crops),
                     plan_cell("%.1f", (double)forecast->vision_tokens / layouts, tokens),
                     plan_cell("%.0f", is_served ? (double)NAN : (double)forecast->longest, longest),
                     plan_cell("%.4g", forecast->flops > 0 ? forecast->flops / count / 1e9 : (double)NAN, work),
                     plan_cell("%.4g", configuration_ms(estimate, i), time),
-                    (long long)configuration_runs_left(estimate, i),
-                    (long long)forecast->failing);
+                    (long long)configuration_runs_left(estimate, i), (long long)forecast->failing);
         if (is_pruned(estimate->plan))
             print_plain("  %11s  %11s", plan_cell("%.1f", forecast->kept / count, kept),
                         plan_cell("%.4g", forecast->cache_bytes / count / 1e6, cache));
@@ -451,8 +446,8 @@ static void print_plan_memory(const struct estimate *estimate) {
     if (free_bytes && bytes > free_bytes)
         print_plain("            %.4g GB are free: the sweep would %s%s\n", (double)free_bytes / 1e9,
                     estimate->needs_count == 1 ? "drop its largest configurations"
-                    : sets.bytes             ? "be rejected; these fit together: "
-                                             : "be rejected: none of them fits",
+                    : sets.bytes               ? "be rejected; these fit together: "
+                                               : "be rejected: none of them fits",
                     estimate->needs_count > 1 && sets.bytes ? sets.data : "");
     free(sets.data);
 }
@@ -461,8 +456,7 @@ static void print_plan_baseline(const struct estimate *estimate) {
     print_plain("baseline    %s%s: %lld remaining untimed passes along its answers",
                 baseline_name(estimate->baseline, 0), estimate->plan->set_count > 1 ? ", ..." : "",
                 (long long)estimate->follow_left);
-    if (estimate->baseline_left)
-        print_plain(", %lld that give them", (long long)estimate->baseline_left);
+    if (estimate->baseline_left) print_plain(", %lld that give them", (long long)estimate->baseline_left);
     if (baseline_bytes(estimate) > 0)
         print_plain("; the logits of a sample need at most %.4g MB", baseline_bytes(estimate) / 1e6);
     print_plain("\n");
@@ -508,9 +502,8 @@ static void print_plan_resolution(const struct estimate *estimate) {
             "warning     fewer than %d samples: accuracies of neighbouring configurations may differ by less than the "
             "noise; %s\n",
             PLAN_SAMPLES_ENOUGH,
-            estimate->fewest < estimate->plan->settings.data.num_samples
-                ? "these are all that the data have"
-                : "raise --num_samples");
+            estimate->fewest < estimate->plan->settings.data.num_samples ? "these are all that the data have"
+                                                                         : "raise --num_samples");
 }
 static int print_plan(const struct estimate *estimate) {
     const struct plan *plan = estimate->plan;

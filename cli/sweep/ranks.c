@@ -107,11 +107,11 @@ int ranks_merge(struct journal_index *index, const char *folder, int partial, st
     if (!code) code = index_sort(index);
     if (code) return code;
     if ((missing = ranks_missing(index, text, sizeof text)) > 0 && !partial)
-        return complain(
-            EXIT_WORK,
-            "not merged: %lld of %lld ranks are not finished: %s; run the part of rank R with RANK=R "
-            "WORLD_SIZE=%lld and the same command, or merge with --partial",
-            (long long)missing, (long long)index->files[0].world_size, text, (long long)index->files[0].world_size);
+        return complain(EXIT_WORK,
+                        "not merged: %lld of %lld ranks are not finished: %s; run the part of rank R with RANK=R "
+                        "WORLD_SIZE=%lld and the same command, or merge with --partial",
+                        (long long)missing, (long long)index->files[0].world_size, text,
+                        (long long)index->files[0].world_size);
     if ((missing = missing_points(index)) > 0 && !partial)
         return complain(
             EXIT_WORK,

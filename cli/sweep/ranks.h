@@ -3,8 +3,11 @@
  * print an error on stderr and return 0 or an exit code, unless stated otherwise. */
 #ifndef VLMPROF_CLI_RANKS_H
 #define VLMPROF_CLI_RANKS_H
-#include "sweep/result_write.h"
+#include "base/memory.h"
 #include "sweep/journal.h"
+#include "sweep/result_write.h"
+
+#include <stddef.h>
 
 /* Returns 1 and sets the numbers if the name is "journal.jsonl" (rank 0 of 1) or like "journal_rank1of2.jsonl". */
 int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size);
@@ -26,5 +29,17 @@ void ranks_state(const struct journal_index *index, char *text, size_t capacity)
 /* Waits for the folder's merge lock and takes it. Returns the open file with the lock, which the caller closes, or -1
  * after a message or a signal. */
 int ranks_lock(const char *folder);
+
+/* ---- reference_layout.c: result files under the names that the scripts of the reference read */
+/* The paths of the files written, and a warning for each file that was not. */
+struct reference_layout { struct text_list written, warnings; };
+
+/* Copies the result files of the folders to `out`. Rows that lack a number the scripts need are skipped, and so are
+ * files without any other row; both give a warning. Nothing is written if a file would replace one that is not a result
+ * file of the same sweep, or if a task's folder contains another JSON file. Returns 0, EXIT_WORK if a file was skipped,
+ * or another exit code after a message. */
+int reference_layout_write(const char *const *folders, size_t folder_count, const char *out,
+                           struct reference_layout *layout);
+void reference_layout_free(struct reference_layout *layout);
 
 #endif

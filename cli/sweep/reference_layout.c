@@ -2,7 +2,7 @@
  * Source of the names: ChulanZhang/molmo_hf at commit 09bce1fc. In the folder of a task, plot_core_exp_pareto.py reads
  * the JSON files whose names begin with NAME_START; all other scripts read every JSON file. One name works for all, and
  * two names for a configuration would count it twice. The scripts calculate with all values: a null would stop them. */
-#include "sweep/reference_layout.h"
+#include "sweep/ranks.h"
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -96,8 +96,7 @@ static int add_folder(struct items *items, const char *folder, const char *out, 
     int code = names_of_folder(folder, &names);
     for (size_t i = 0; i < names.count && !code; i++)
         if (is_json_name(names.items[i])) code = add_item(items, folder, names.items[i], out, parsed);
-    if (!code && items->count == before)
-        code = complain(EXIT_INPUT, "%s contains no result file of a sweep", folder);
+    if (!code && items->count == before) code = complain(EXIT_INPUT, "%s contains no result file of a sweep", folder);
     text_list_free(&names);
     return code;
 }
@@ -172,8 +171,7 @@ static int write_item(const struct item *item, struct parsed *parsed, struct ref
     }
     uint32_t rows = vp_json_get(json, 0, "per_sample_results");
     const char *missing = missing_number(json, 0, FILE_NUMBERS, COUNT_OF_FILE);
-    if (!missing)
-        missing = missing_number(json, vp_json_get(json, 0, "latency_stats"), STATS_NUMBERS, COUNT_OF_STATS);
+    if (!missing) missing = missing_number(json, vp_json_get(json, 0, "latency_stats"), STATS_NUMBERS, COUNT_OF_STATS);
     if (!missing && !node_is(json, rows, VP_JSON_ARRAY)) missing = "per_sample_results";
     if (!missing) kept = add_usable_rows(json, text, bytes, rows, &left_out, &changed);
     if (missing) {

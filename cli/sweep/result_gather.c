@@ -30,28 +30,29 @@ static char *raw_text(const vp_json *json, uint32_t node) {
 
 /* Sets what follows from a run's line. Returns 0, or EXIT_OUTPUT if the line is not a run's. */
 static int finish_run(struct pass_result *run) {
-    for (int i = 0; i < KEPT_COUNT; i++) run->has_kept[i] = !run->served && isfinite(run->kept[i]);
-    run->has_energy = run->has_kept[KEPT_ENERGY] && isfinite(run->energy_resolution_j);
     if (run->served) {
+        runs_set_unknown(run);
         run->served->uploaded_ns = run->served->first_chunk_ns = -1;
-        if (run->served->usage.completion_tokens > 0) run->token_count = (int32_t)run->served->usage.completion_tokens;
-        run->ended_by_eos = run->served->finish_reason && !strcmp(run->served->finish_reason, "stop");
-    } else if (!run->tokens) return EXIT_OUTPUT;
+        if (run->served->usage.completion_tokens > 0)
+            run->reply.token_count = (int32_t)run->served->usage.completion_tokens;
+        run->reply.ended_by_eos = run->served->finish_reason && !strcmp(run->served->finish_reason, "stop");
+    } else if (!run->reply.tokens) return EXIT_OUTPUT;
     return run->total_ns > 0 ? 0 : EXIT_OUTPUT;
 }
 /* Adds the run of a line. Returns 0, or EXIT_OUTPUT if it is not a run's line. */
 static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
     const int is_served = has_value(json, 0, "served");
     struct run_line line;
+    vp_reply *reply = &line.pass.reply;
     fields_read(json, 0, is_served ? &SERVED_RUN : &RUN, &line);
     if (measured->count == measured->capacity) {
         measured->capacity = measured->capacity * 2 + 8;
         measured->runs = resize(measured->runs, (size_t)measured->capacity, sizeof *measured->runs);
         measured->marks = resize(measured->marks, (size_t)measured->capacity, sizeof *measured->marks);
     }
-    if (line.pass.step_ns && line.step_count < line.pass.token_count) { /* no step times, or not all */
-        line.pass.step_ns = resize(line.pass.step_ns, (size_t)line.pass.token_count + 1, sizeof *line.pass.step_ns);
-        for (int32_t i = line.step_count; i <= line.pass.token_count; i++) line.pass.step_ns[i] = 0;
+    if (reply->step_ns && line.step_count < reply->token_count) { /* no step times, or not all */
+        reply->step_ns = resize(reply->step_ns, (size_t)reply->token_count + 1, sizeof *reply->step_ns);
+        for (int32_t i = line.step_count; i <= reply->token_count; i++) reply->step_ns[i] = 0;
     }
     measured->marks[measured->count] = (struct run_mark){.is_throttled = line.throttled, .session = line.session,
         .unix_s = line.unix_s, .telemetry = (char *)(size_t)line.telemetry, .at = at};
@@ -125,8 +126,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     const vp_json *json = &index->scratch.json;
     int code;
     measured_clear(measured);
-    if ((code = read_lines(index, entry->file, index_point(entry, configuration).at, measured)) != 0)
-        return code;
+    if ((code = read_lines(index, entry->file, index_point(entry, configuration).at, measured)) != 0) return code;
     if (!measured->has_sizes)
         return complain(EXIT_INPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
                         (long long)entry->id);
@@ -145,21 +145,13 @@ int measured_read(struct journal_index *index, const struct index_configuration 
         size_t block = index_block_of(index, entry->file, measured->marks[i].at);
         measured->marks[i].noise = block < file->block_count ? file->blocks[block].noise : nothing;
     }
+    measured->point = (struct point){
+        .sample = &measured->sample, .knobs = &configuration->knobs, .runs = measured->runs,
+        .run_count = measured->failed ? 0 : measured->count, .reason = measured->failed,
+        .is_served = knobs_are_served(&configuration->knobs), .ignore_eos = index->head.ignore_eos};
+    if (vp_score_metric_find(index->sets[configuration->set].data.metric, &measured->point.metric) != VP_OK)
+        measured->point.metric = VP_SCORE_VQA_SEED;
     return 0;
-}
-struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
-                            const struct measured *measured) {
-    struct point point = {0};
-    point.sample = &measured->sample;
-    point.knobs = &configuration->knobs;
-    point.is_served = knobs_are_served(&configuration->knobs);
-    point.runs = measured->runs;
-    point.run_count = measured->failed ? 0 : measured->count;
-    point.reason = measured->failed;
-    point.ignore_eos = index->head.ignore_eos;
-    if (vp_score_metric_find(index->sets[configuration->set].data.metric, &point.metric) != VP_OK)
-        point.metric = VP_SCORE_VQA_SEED;
-    return point;
 }
 int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers) {
     double *values = resize(NULL, (size_t)measured->count * 2, sizeof *values);
@@ -176,8 +168,8 @@ int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outlie
 /* ---- lists of numbers */
 void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
-    FREE_ALL(gathered->sessions, gathered->has_block, gathered->twins.reason, gathered->twins.pairs,
-             gathered->baseline, gathered->fidelity_reason);
+    FREE_ALL(gathered->sessions, gathered->has_block, gathered->twins.reason, gathered->twins.pairs, gathered->baseline,
+             gathered->fidelity_reason);
 }
 /* Numbers that are not finite are not added. */
 static void list_add(struct number_list *list, double value) {
@@ -250,8 +242,7 @@ static void gather_fidelity(struct gathered *gathered, const struct fidelity *fi
         list_add(&gathered->lists[LIST_AT_MOST], fidelity->divergences[i].at_most);
         sum += fidelity->divergences[i].nats;
     }
-    if (fidelity->answers_equal >= 0)
-        list_add(&gathered->lists[LIST_ANSWER_AGREEMENT], fidelity->answers_equal);
+    if (fidelity->answers_equal >= 0) list_add(&gathered->lists[LIST_ANSWER_AGREEMENT], fidelity->answers_equal);
     if (fidelity->positions) {
         list_add(&gathered->lists[LIST_ROW_DIVERGENCE], sum);
         list_add(&gathered->lists[LIST_ROW_TOKENS], fidelity->positions);
@@ -279,9 +270,9 @@ static void gather_marks(struct gathered *gathered, const struct measured *measu
 }
 /* Adds the times of the decode steps with their positions. */
 static void gather_steps(struct gathered *gathered, const struct pass_result *run) {
-    if (!run->times.ran[VP_STAGE_DECODE]) return;
-    for (int32_t step = 0; step + 1 < run->token_count; step++) {
-        list_add(&gathered->lists[LIST_STEP], (double)run->step_ns[step] / 1e6);
+    if (!run->reply.times.ran[VP_STAGE_DECODE]) return;
+    for (int32_t step = 0; step + 1 < run->reply.token_count; step++) {
+        list_add(&gathered->lists[LIST_STEP], (double)run->reply.step_ns[step] / 1e6);
         list_add(&gathered->lists[LIST_STEP_AT], step + 1);
     }
 }
@@ -299,14 +290,14 @@ static void gather_blocks(struct gathered *gathered, const struct journal_index 
 }
 /* The work of a stage: operations, or bytes if it has no operations; for decode, steps. 0: not known. */
 static double stage_work(const struct pass_result *run, int stage) {
-    if (stage == VP_STAGE_DECODE) return run->token_count - 1;
-    return (double)(run->times.flops[stage] ? run->times.flops[stage] : run->times.bytes[stage]);
+    if (stage == VP_STAGE_DECODE) return run->reply.token_count - 1;
+    return (double)(run->reply.times.flops[stage] ? run->reply.times.flops[stage] : run->reply.times.bytes[stage]);
 }
 /* Host stages are skipped: their work is not counted. */
 static struct neighbour neighbour_of(const struct measured *measured, int32_t file) {
     struct neighbour now = {.file = file, .session = measured->marks[0].session};
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
-        if (is_host_stage(stage) || !measured->runs[0].times.ran[stage]) continue;
+        if (is_host_stage(stage) || !measured->runs[0].reply.times.ran[stage]) continue;
         now.ms[stage] = stage_value(&measured->runs[0], stage, 0);
         now.work[stage] = stage_work(&measured->runs[0], stage);
     }
@@ -353,7 +344,7 @@ static int is_output_known(const struct pass_result *run) {
 }
 double measured_output_rate(const struct measured *measured) {
     if (!is_output_known(&measured->runs[0])) return (double)NAN;
-    return 1e3 * measured->runs[0].token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL);
+    return 1e3 * measured->runs[0].reply.token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL);
 }
 static void gather_runs(struct gathered *gathered, const struct measured *measured, int32_t file) {
     uint8_t *flags = zeroed((size_t)measured->count, 1);
@@ -373,7 +364,7 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
                  log((double)measured->runs[i].total_ns / (double)measured->runs[i - 1].total_ns));
     gathered->run_count += measured->count;
     list_add(&gathered->lists[LIST_OUTPUT],
-             is_output_known(&measured->runs[0]) ? measured->runs[0].token_count : (double)NAN);
+             is_output_known(&measured->runs[0]) ? measured->runs[0].reply.token_count : (double)NAN);
     list_add(&gathered->lists[LIST_DECODE_RATE], measured_decode_rate(measured));
     list_add(&gathered->lists[LIST_OUTPUT_RATE], measured_output_rate(measured));
     if (measured->runs[0].served) return; /* its times do not include the tool's cost */
@@ -382,8 +373,8 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
     list_add(&gathered->lists[LIST_BARE], (double)measured->bare.bare_ns / 1e6);
     list_add(&gathered->lists[LIST_STAGED], (double)measured->bare.staged_ns / 1e6);
 }
-static void gather_point(struct gathered *gathered, const struct point *point, const struct measured *measured,
-                         int32_t file) {
+static void gather_point(struct gathered *gathered, const struct measured *measured, int32_t file) {
+    const struct point *point = &measured->point;
     vp_score_outcome outcome;
     struct scoring scoring;
     double accuracy;
@@ -433,12 +424,10 @@ int gather_configuration(struct journal_index *index, const struct index_configu
     gathered->has_block = zeroed(blocks + 1, sizeof *gathered->has_block);
     gathered->noise = vp_noise_summary_none();
     for (size_t i = 0; i < set->count && !code; i++) {
-        struct point point;
         if (!is_closed_point(set->entries[i], configuration)) continue;
         if ((code = measured_read(index, configuration, set->entries[i], &measured)) != 0) break;
-        point = measured_point(index, configuration, &measured);
-        gather_point(gathered, &point, &measured, set->entries[i]->file);
-        if (point.run_count) gather_blocks(gathered, index, &measured, set->entries[i]->file);
+        gather_point(gathered, &measured, set->entries[i]->file);
+        if (measured.point.run_count) gather_blocks(gathered, index, &measured, set->entries[i]->file);
     }
     gather_spreads(gathered);
     gathered->missing_count = set->data.num_samples - gathered->ok_count - gathered->failed_count;

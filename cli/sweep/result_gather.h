@@ -24,6 +24,7 @@ struct run_mark {
 /* A closed point, from its journal. */
 struct measured {
     struct sample sample; /* id, prompt; record: the sample's metadata */
+    struct point point;   /* in the form of measure/record.h; it refers to the members here */
     struct sizes sizes; struct served_sizes served_sizes; /* sizes of the point's layout, or of the sent data */
     struct pass_result *runs; struct run_mark *marks; int32_t count, capacity; /* in the order in which they ran */
     int64_t stamps, retries; /* clock reads of one request; repeated attempts of all runs */
@@ -43,10 +44,6 @@ int measured_read(struct journal_index *index, const struct index_configuration 
                   const struct index_entry *entry, struct measured *measured);
 void measured_free(struct measured *measured);
 
-/* The same point in the form of measure/record.h; it refers to `measured`. */
-struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
-                            const struct measured *measured);
-
 /* Returns 1 if the point has enough runs to find outliers of T_total, and sets *outliers. flags: uint8 [count], 1 for
  * an outlier; all are 0 if there are too few runs. */
 int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers);
@@ -61,8 +58,8 @@ enum { METRIC_ALL = METRIC_STAGE + VP_STAGE_COUNT };
 
 /* The lists of numbers. Each has its own count, because points can lack a number. */
 enum {
-    LIST_METRICS = 0,         /* per metric: the points' means over their runs */
-    LIST_RUNS = METRIC_ALL,   /* per metric: single runs */
+    LIST_METRICS = 0,       /* per metric: the points' means over their runs */
+    LIST_RUNS = METRIC_ALL, /* per metric: single runs */
     /* per point: vision tokens (target, actual, target minus actual), crops, accuracy */
     LIST_TARGET = 2 * METRIC_ALL, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY,
     /* per layout: rows * 65536 + columns, the canvas in px, theoretical vision tokens */
@@ -92,15 +89,15 @@ struct gathered {
     int64_t ok_count, failed_count, missing_count;        /* points */
     int64_t unparsed_count, truncated_count, empty_count; /* answers of the points' first runs */
     int64_t run_count, outlier_count, throttled_count, retry_count;
-    int64_t cached_count;    /* runs of a server whose prompt came from a cache: is_prompt_cached */
-    const char *lacks[METRIC_STAGE]; /* why a run of a server lacks a metric; NULL if none does */
+    int64_t cached_count;             /* runs of a server whose prompt came from a cache: is_prompt_cached */
+    const char *lacks[METRIC_STAGE];  /* why a run of a server lacks a metric; NULL if none does */
     int64_t stops[VP_STOP_LAST_ + 1]; /* number of points by the rule that ended their runs */
     struct used_session *sessions; size_t session_count; /* in the order of their first points */
     int64_t first_s, last_s; /* end of the first and of the last run; 0 if there are none */
     struct tally tally;      /* counts of the accuracies */
     struct gathered_twins {
-        int are_there;          /* 1 if they were requested */
-        char *reason;           /* why pairs are missing; NULL if none is */
+        int are_there; /* 1 if they were requested */
+        char *reason;  /* why pairs are missing; NULL if none is */
         enum twin_method method;
         struct twin_pair *pairs; int32_t count;
     } twins;                 /* the pairs of all points */

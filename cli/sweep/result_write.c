@@ -46,8 +46,8 @@ static void put_statistic(vp_json_writer *writer, const char *name, const char *
 }
 /* NAME_mean ... NAME_p99, null if there is no value; without a name: mean ... p99. */
 static void put_statistics(vp_json_writer *writer, const char *name, const struct number_list *list) {
-    vp_statistics statistics = {.mean = (double)NAN, .std = (double)NAN, .p50 = (double)NAN, .p95 = (double)NAN,
-                                .p99 = (double)NAN};
+    vp_statistics statistics = {
+        .mean = (double)NAN, .std = (double)NAN, .p50 = (double)NAN, .p95 = (double)NAN, .p99 = (double)NAN};
     list_has_statistics(list, &statistics, NULL);
     put_statistic(writer, name, "mean", statistics.mean);
     put_statistic(writer, name, "std", statistics.std);
@@ -82,18 +82,18 @@ static void put_distribution(vp_json_writer *writer, const char *key, const stru
     PUT(writer, END_ARRAY, END_OBJECT);
     free(sorted);
 }
+static void put_each_distribution(vp_json_writer *writer, const char *key, const struct gathered *gathered, int first) {
+    PUT(writer, KEY_OBJECT(key));
+    for (int k = 0; k < METRIC_ALL; k++)
+        if (!is_left_out(k, list_mean(&gathered->lists[LIST_METRICS + k])))
+            put_distribution(writer, metric_name(k), &gathered->lists[first + k]);
+    PUT(writer, END_OBJECT);
+}
 static void put_distributions(vp_json_writer *writer, const struct gathered *gathered) {
-    /* the samples' means over their runs; single runs */
-    static const char *const keys[] = {"over_samples", "over_runs"};
     PUT(writer, KEY_OBJECT("statistics"));
-    for (int which = 0; which < 2; which++) {
-        PUT(writer, KEY_OBJECT(keys[which]));
-        for (int k = 0; k < METRIC_ALL; k++)
-            if (!is_left_out(k, list_mean(&gathered->lists[LIST_METRICS + k])))
-                put_distribution(writer, metric_name(k), &gathered->lists[(which ? LIST_RUNS : LIST_METRICS) + k]);
-        vp_json_end_object(writer);
-    }
-    vp_json_end_object(writer);
+    put_each_distribution(writer, "over_samples", gathered, LIST_METRICS); /* the samples' means over their runs */
+    put_each_distribution(writer, "over_runs", gathered, LIST_RUNS);
+    PUT(writer, END_OBJECT);
 }
 
 /* {"pos_1": {...}, ...}: decode steps by position, over samples and runs; position 1 is the first decode step */
@@ -233,14 +233,6 @@ static void put_accuracy(vp_json_writer *writer, const struct index_set *set, co
 }
 
 /* ---- comparison with a baseline */
-struct fidelity_total {
-    const char *baseline, *reason;
-    struct divergence_summary kl;
-    struct field_range kl_interval;
-    vp_estimate top1, answers;
-    double first_difference, margin, baseline_margin;
-    int64_t ties, tokens, samples;
-};
 static struct field_range ends_of(vp_estimate estimate) {
     const struct field_range range = {estimate.low, estimate.high};
     return range;
@@ -274,50 +266,38 @@ static struct divergence_summary divergences_of(const struct gathered *gathered)
     free(all);
     return summary;
 }
-static struct fidelity_total fidelity_total_of(const struct gathered *gathered) {
+/* The comparison over all rows; its texts are those of `gathered`. */
+static struct result_fidelity fidelity_of(const struct gathered *gathered) {
     const struct number_list *lists = gathered->lists, *tokens = &lists[LIST_ROW_TOKENS];
-    struct fidelity_total all = {.baseline = gathered->baseline, .reason = gathered->fidelity_reason,
-        .kl = divergences_of(gathered), .top1 = list_accuracy(&lists[LIST_ROW_TOP1]),
-        .answers = list_accuracy(&lists[LIST_ANSWER_AGREEMENT]),
-        .first_difference = list_p50(&lists[LIST_FIRST_DIFFERENCE]), .margin = list_p50(&lists[LIST_MARGIN]),
-        .baseline_margin = list_p50(&lists[LIST_BASELINE_MARGIN]), .ties = gathered->tie_count,
-        .samples = (int64_t)lists[LIST_ANSWER_AGREEMENT].count, .kl_interval = {(double)NAN, (double)NAN}};
-    const struct field_range top1 = ratio_interval(&lists[LIST_ROW_EQUAL], tokens);
-    all.tokens = llround(list_sum(tokens));
-    if ((int64_t)lists[LIST_DIVERGENCE].count == all.tokens)
-        all.kl_interval = ratio_interval(&lists[LIST_ROW_DIVERGENCE], tokens);
-    if (all.kl_interval.low < 0) all.kl_interval.low = 0; /* a divergence is never negative */
-    all.top1.value = list_sum(&lists[LIST_ROW_EQUAL]) / (double)all.tokens;
+    const struct divergence_summary kl = divergences_of(gathered);
+    const vp_estimate answers = list_accuracy(&lists[LIST_ANSWER_AGREEMENT]);
+    const struct field_range top1 = ratio_interval(&lists[LIST_ROW_EQUAL], tokens), none = {(double)NAN, (double)NAN};
+    struct result_fidelity all = {.baseline = gathered->baseline, .kl_divergence_mean = kl.mean,
+        .kl_divergence_mean_interval = none, .kl_divergence_mean_at_most = kl.mean_at_most,
+        .kl_divergence_median = kl.median, .kl_divergence_p99 = kl.p99, .kl_divergence_max = kl.most,
+        .top1_agreement_interval = ends_of(list_accuracy(&lists[LIST_ROW_TOP1])), .answer_agreement = answers.value,
+        .answer_agreement_interval = ends_of(answers),
+        .first_difference_index = list_p50(&lists[LIST_FIRST_DIFFERENCE]),
+        .first_difference_margin = list_p50(&lists[LIST_MARGIN]),
+        .first_difference_baseline_margin = list_p50(&lists[LIST_BASELINE_MARGIN]), .num_ties = gathered->tie_count,
+        .fidelity_tokens = llround(list_sum(tokens)), .fidelity_count = (int64_t)lists[LIST_ANSWER_AGREEMENT].count,
+        .fidelity_reason = gathered->fidelity_reason};
+    if ((int64_t)lists[LIST_DIVERGENCE].count == all.fidelity_tokens)
+        all.kl_divergence_mean_interval = ratio_interval(&lists[LIST_ROW_DIVERGENCE], tokens);
+    if (all.kl_divergence_mean_interval.low < 0) /* a divergence is never negative */
+        all.kl_divergence_mean_interval.low = 0;
+    all.top1_agreement = list_sum(&lists[LIST_ROW_EQUAL]) / (double)all.fidelity_tokens;
     if (top1.high > top1.low) { /* without a spread, the interval of the rows' shares is better */
-        all.top1.low = fmax(0, top1.low);
-        all.top1.high = fmin(1, top1.high);
+        all.top1_agreement_interval.low = fmax(0, top1.low);
+        all.top1_agreement_interval.high = fmin(1, top1.high);
     }
     return all;
 }
 static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered) {
     const struct number_list *first = &gathered->lists[LIST_FIRST_DIFFERENCE];
-    const struct fidelity_total total = fidelity_total_of(gathered), *all = &total;
-    struct result_fidelity result;
+    const struct result_fidelity result = fidelity_of(gathered);
     double *sorted = NULL;
     vp_statistics statistics;
-    result.baseline = all->baseline;
-    result.kl_divergence_mean = all->kl.mean;
-    result.kl_divergence_mean_interval = all->kl_interval;
-    result.kl_divergence_mean_at_most = all->kl.mean_at_most;
-    result.kl_divergence_median = all->kl.median;
-    result.kl_divergence_p99 = all->kl.p99;
-    result.kl_divergence_max = all->kl.most;
-    result.top1_agreement = all->top1.value;
-    result.top1_agreement_interval = ends_of(all->top1);
-    result.answer_agreement = all->answers.value;
-    result.answer_agreement_interval = ends_of(all->answers);
-    result.first_difference_index = all->first_difference;
-    result.first_difference_margin = all->margin;
-    result.first_difference_baseline_margin = all->baseline_margin;
-    result.num_ties = all->ties;
-    result.fidelity_tokens = all->tokens;
-    result.fidelity_count = all->samples;
-    result.fidelity_reason = all->reason;
     fields_put(writer, &RESULT_FIDELITY, &result);
     PUT(writer, KEY_OBJECT("first_difference_distribution"));
     if (list_has_statistics(first, &statistics, &sorted))
@@ -336,8 +316,8 @@ static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
 /* "T_image_outside" of the pairs; null if there are none. */
-static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count,
-                        enum twin_method method, int64_t prompt_tokens, int64_t image_tokens) {
+static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count, enum twin_method method,
+                        int64_t prompt_tokens, int64_t image_tokens) {
     const struct twin_result result = twins_result(pairs, count, method);
     if (count) twins_put(writer, &result, prompt_tokens, image_tokens);
     else put_null(writer, "T_image_outside");
@@ -349,8 +329,7 @@ static vp_estimate total_spread(const struct measured *measured) {
     vp_estimate spread = estimate_none();
     vp_statistics statistics;
     for (int32_t i = 0; i < measured->count; i++) totals[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
-    if (has_runs(measured)
-        && vp_statistics_compute(totals, (size_t)measured->count, sorted, &statistics) == VP_OK) {
+    if (has_runs(measured) && vp_statistics_compute(totals, (size_t)measured->count, sorted, &statistics) == VP_OK) {
         spread.value = statistics.p50;
         if (vp_statistics_percentile_interval(sorted, (size_t)measured->count, 50, 0.95, &low, &high) == VP_OK) {
             spread.low = low;
@@ -380,13 +359,11 @@ static void put_run_flags(vp_json_writer *writer, const struct measured *measure
         if (telemetry) vp_json_raw(writer, telemetry, strlen(telemetry)); else vp_json_null(writer);
     }
     vp_json_end_array(writer);
-    for (int which = 0; which < 2; which++) { /* noise of the run's block */
-        PUT(writer, KEY_ARRAY(which ? "other_cpu_percent" : "steal_percent"));
-        for (int32_t i = 0; i < count; i++)
-            json_double_or_null(writer, which ? measured->marks[i].noise.other_cpu_percent
-                                              : measured->marks[i].noise.steal_percent);
-        vp_json_end_array(writer);
-    }
+    PUT(writer, KEY_ARRAY("steal_percent")); /* noise of the run's block */
+    for (int32_t i = 0; i < count; i++) json_double_or_null(writer, measured->marks[i].noise.steal_percent);
+    PUT(writer, END_ARRAY, KEY_ARRAY("other_cpu_percent"));
+    for (int32_t i = 0; i < count; i++) json_double_or_null(writer, measured->marks[i].noise.other_cpu_percent);
+    PUT(writer, END_ARRAY);
     vp_json_end_object(writer);
 }
 static double ms_of(int64_t ns) { return ns > 0 ? (double)ns / 1e6 : (double)NAN; }
@@ -424,8 +401,9 @@ static void put_twins(vp_json_writer *writer, const struct measured *measured) {
                 twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
 }
 /* One of per_sample_results. */
-static void put_row(vp_json_writer *writer, const struct point *point, const struct measured *measured,
-                    const struct gathered *gathered, int32_t file) {
+static void put_row(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
+                    int32_t file) {
+    const struct point *point = &measured->point;
     vp_score_outcome outcome;
     struct scoring scoring;
     struct row_head head;
@@ -464,6 +442,13 @@ static int has_read_line(vp_json_writer *writer, struct journal_index *index, in
     if (writer->result == VP_OK && index_read_line(index, file, at)) writer->result = VP_ERR_READ;
     return writer->result == VP_OK;
 }
+static void put_session(vp_json_writer *writer, struct journal_index *index, const struct used_session *session) {
+    const vp_json *json = &index->scratch.json;
+    const uint32_t node = session && session->at >= 0 && has_read_line(writer, index, session->file, session->at)
+                              ? vp_json_get(json, 0, "session")
+                              : VP_JSON_NONE;
+    if (node_is(json, node, VP_JSON_OBJECT)) json_node(writer, json, node); else vp_json_null(writer);
+}
 static void put_sessions(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
     char from[40], to[40];
     struct result_time times;
@@ -471,22 +456,11 @@ static void put_sessions(vp_json_writer *writer, struct journal_index *index, co
     times.measured_to = date_of(gathered->last_s, to);
     times.sessions = (int64_t)gathered->session_count;
     fields_put(writer, &RESULT_TIME, &times);
-    for (int all = 0; all < 2; all++) { /* the latest session, with its cold first request; then all sessions */
-        size_t i = all || !gathered->session_count ? 0 : gathered->session_count - 1;
-        vp_json_key(writer, all ? "session_list" : "provenance");
-        if (all) vp_json_begin_array(writer);
-        else if (!gathered->session_count) vp_json_null(writer);
-        for (; i < gathered->session_count; i++) {
-            uint32_t node = gathered->sessions[i].at >= 0
-                                    && has_read_line(writer, index, gathered->sessions[i].file,
-                                                     gathered->sessions[i].at)
-                                ? vp_json_get(&index->scratch.json, 0, "session")
-                                : VP_JSON_NONE;
-            if (node_is(&index->scratch.json, node, VP_JSON_OBJECT)) json_node(writer, &index->scratch.json, node);
-            else vp_json_null(writer);
-        }
-        if (all) vp_json_end_array(writer);
-    }
+    vp_json_key(writer, "provenance"); /* the latest session, with its cold first request */
+    put_session(writer, index, gathered->session_count ? &gathered->sessions[gathered->session_count - 1] : NULL);
+    PUT(writer, KEY_ARRAY("session_list"));
+    for (size_t i = 0; i < gathered->session_count; i++) put_session(writer, index, &gathered->sessions[i]);
+    PUT(writer, END_ARRAY);
 }
 /* The tool's own cost: number of stamps times the cost of one, and pairs of runs with and without them. */
 static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
@@ -660,7 +634,8 @@ static vp_result out_sink(void *user, const char *text, size_t bytes) {
 }
 void summaries_free(struct summaries *summaries) {
     for (size_t i = 0; i < summaries->count; i++) {
-        FREE_ALL(summaries->items[i].path, summaries->items[i].baseline);
+        fields_free(&RESULT_FIDELITY, &summaries->items[i].fidelity);
+        free(summaries->items[i].path);
     }
     free(summaries->items);
 }
@@ -668,32 +643,23 @@ void summaries_free(struct summaries *summaries) {
 static void summarize(struct summaries *all, char *path, int is_served, struct gathered *gathered) {
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
     struct summary *summary = &all->items[all->count++];
-    summary->path = path;
-    summary->ok = gathered->ok_count;
-    summary->failed = gathered->failed_count;
-    summary->missing = gathered->missing_count;
-    summary->accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]);
-    summary->accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count;
-    summary->noise = gathered->noise;
-    summary->is_served = is_served;
-    summary->cached_count = gathered->cached_count;
-    summary->run_count = gathered->run_count;
-    summary->twins = twins_result(gathered->twins.pairs, gathered->twins.count, gathered->twins.method);
-    summary->baseline = gathered->baseline ? copy_text(gathered->baseline, strlen(gathered->baseline)) : NULL;
-    if (summary->baseline) {
-        const struct fidelity_total against = fidelity_total_of(gathered);
-        summary->divergence = (vp_estimate){against.kl.mean, against.kl_interval.low, against.kl_interval.high};
-        summary->top1 = against.top1;
-        summary->answers = against.answers;
-        summary->divergence_p99 = against.kl.p99;
-        summary->margin = isfinite(against.baseline_margin) ? against.baseline_margin : against.margin;
+    *summary = (struct summary){
+        .path = path, .ok = gathered->ok_count, .failed = gathered->failed_count, .missing = gathered->missing_count,
+        .accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]),
+        .accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count, .noise = gathered->noise,
+        .is_served = is_served, .cached_count = gathered->cached_count, .run_count = gathered->run_count,
+        .twins = twins_result(gathered->twins.pairs, gathered->twins.count, gathered->twins.method),
+        .decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]),
+        .output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]),
+        .sample_count = (int64_t)gathered->lists[LIST_METRICS + METRIC_TOTAL].count};
+    if (gathered->baseline) {
+        summary->fidelity = fidelity_of(gathered);
+        summary->fidelity.baseline = copy_text(gathered->baseline, strlen(gathered->baseline));
+        summary->fidelity.fidelity_reason = NULL; /* (not shown, and gathered's own) */
     }
-    summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
-    summary->output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]);
     for (int k = 0; k < METRIC_STAGE; k++)
-        summary->p50[k] = median_range_of(gathered->lists[LIST_METRICS + k].values,
-                                          gathered->lists[LIST_METRICS + k].count);
-    summary->sample_count = (int64_t)gathered->lists[LIST_METRICS + METRIC_TOTAL].count;
+        summary->p50[k] =
+            median_range_of(gathered->lists[LIST_METRICS + k].values, gathered->lists[LIST_METRICS + k].count);
 }
 
 /* The whole file of a configuration: head and rows. Returns 0 or an exit code. */
@@ -709,13 +675,11 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     PUT(writer, KEY_ARRAY("per_sample_results"));
     if (writer->result == VP_ERR_READ) code = EXIT_INPUT;
     for (size_t i = 0; i < set->count && !code; i++) {
-        struct point point;
         if (!is_closed_point(set->entries[i], configuration)) continue;
         if ((code = measured_read(index, configuration, set->entries[i], &measured)) != 0) break;
-        point = measured_point(index, configuration, &measured);
         row.bytes = 0;
         vp_json_writer_init_sink(&one, text_sink, &row, 0);
-        put_row(&one, &point, &measured, gathered, set->entries[i]->file);
+        put_row(&one, &measured, gathered, set->entries[i]->file);
         if (vp_json_finish(&one) == VP_OK) vp_json_raw(writer, row.data, row.bytes);
         else writer->result = one.result;
     }
@@ -792,9 +756,8 @@ int result_check(const char *folder, const char *file_name, const char *fingerpr
         found->status = copy_text(at + 11, strcspn(at + 11, "\""));
     else if (!code && strstr(head, "\"schema\": \"vlmprof-sweep-") && strstr(head, "\"plan\": \"")
              && !strstr(head, wanted))
-        code = complain(EXIT_USAGE,
-                        "%s exists and belongs to another plan: use another --output_dir, or delete it",
-                        path);
+        code =
+            complain(EXIT_USAGE, "%s exists and belongs to another plan: use another --output_dir, or delete it", path);
     free(path);
     return code;
 }
@@ -834,7 +797,7 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
     const size_t first = summary->is_served ? 2 : 0;
     const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
     const struct median_range *total = &summary->p50[METRIC_TOTAL];
-    const double unknown = (double)NAN; /* no range is shown */
+    const double unknown = (double)NAN;                        /* no range is shown */
     text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
     text_list_add(cells, "%lld", (long long)summary->sample_count);
     text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
@@ -855,8 +818,7 @@ static void add_twins(struct document *document, const struct summaries *all) {
         const double unknown = (double)NAN;
         if (!twins->pairs) continue;
         if (!cells)
-            cells = document_table(document,
-                                   "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
+            cells = document_table(document, "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
         text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
         text_list_add(cells, "%d", twins->pairs);
         text_list_add(cells, "%s",
@@ -867,21 +829,28 @@ static void add_twins(struct document *document, const struct summaries *all) {
     }
     if (cells) document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
 }
+static struct number_text range_text(double value, struct field_range range) {
+    return number_measured(value, range.low, range.high);
+}
 /* The comparison of each configuration with the baseline, if there is one. */
 static void add_fidelity(struct document *document, const struct summaries *all) {
     struct text_list *cells = NULL;
     for (size_t i = 0; i < all->count; i++) {
         const struct summary *summary = &all->items[i];
         const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
-        if (!summary->baseline) continue;
+        const struct result_fidelity *fidelity = &summary->fidelity;
+        if (!fidelity->baseline) continue;
         if (!cells)
             cells = document_table(document, "against the baseline|KL divergence, nats|P99|top1_agreement|"
                                              "answer_agreement|margin, nats");
         text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
-        const vp_estimate *kl = &summary->divergence, *top1 = &summary->top1, *answers = &summary->answers;
-        CELLS(cells, number_measured(kl->value, kl->low, kl->high).text, number_short(summary->divergence_p99).text,
-              number_measured(top1->value, top1->low, top1->high).text,
-              number_measured(answers->value, answers->low, answers->high).text, number_short(summary->margin).text);
+        CELLS(cells, range_text(fidelity->kl_divergence_mean, fidelity->kl_divergence_mean_interval).text,
+              number_short(fidelity->kl_divergence_p99).text,
+              range_text(fidelity->top1_agreement, fidelity->top1_agreement_interval).text,
+              range_text(fidelity->answer_agreement, fidelity->answer_agreement_interval).text,
+              number_short(isfinite(fidelity->first_difference_baseline_margin)
+                               ? fidelity->first_difference_baseline_margin
+                               : fidelity->first_difference_margin).text);
     }
     if (cells) document_text(document, BLOCK_LINE, "%s", FIDELITY_TEXT);
 }
@@ -939,10 +908,12 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     warn_of_cached_runs(warnings, cached, runs);
     twins_warn(warnings, &twins);
 }
+#define KEY_ENDS(key, range) KEY_RANGE(key, (range).low, (range).high)
 void summaries_put(vp_json_writer *writer, const struct summaries *all) {
     PUT(writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < all->count; i++) {
         const struct summary *summary = &all->items[i];
+        const struct result_fidelity *fidelity = &summary->fidelity;
         PUT(writer, KEY_OBJECT(NULL), KEY("file", summary->path), KEY("num_ok", summary->ok),
             KEY("num_failed", summary->failed), KEY("num_missing", summary->missing));
         for (int k = 0; k < METRIC_STAGE; k++) {
@@ -960,12 +931,13 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         put_int(writer, "accuracy_count", summary->accuracy_count);
         if (summary->is_served) put_int(writer, "num_cached_runs", summary->cached_count);
         if (summary->twins.pairs) twins_put(writer, &summary->twins, -1, -1);
-        if (summary->baseline)
-            PUT(writer, KEY("baseline", summary->baseline),
-                KEY_ESTIMATE("kl_divergence_mean", "kl_divergence_mean_interval", summary->divergence),
-                KEY("kl_divergence_p99", summary->divergence_p99),
-                KEY_ESTIMATE("top1_agreement", "top1_agreement_interval", summary->top1),
-                KEY_ESTIMATE("answer_agreement", "answer_agreement_interval", summary->answers));
+        if (fidelity->baseline)
+            PUT(writer, KEY("baseline", fidelity->baseline), KEY("kl_divergence_mean", fidelity->kl_divergence_mean),
+                KEY_ENDS("kl_divergence_mean_interval", fidelity->kl_divergence_mean_interval),
+                KEY("kl_divergence_p99", fidelity->kl_divergence_p99), KEY("top1_agreement", fidelity->top1_agreement),
+                KEY_ENDS("top1_agreement_interval", fidelity->top1_agreement_interval),
+                KEY("answer_agreement", fidelity->answer_agreement),
+                KEY_ENDS("answer_agreement_interval", fidelity->answer_agreement_interval));
         put_noise(writer, &summary->noise);
         vp_json_end_object(writer);
     }

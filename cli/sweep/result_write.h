@@ -11,8 +11,8 @@
 
 /* A configuration's numbers in the table and --json of a sweep. NaN if a number is missing. */
 struct summary {
-    char *path;                  /* path of the result file */
-    int64_t ok, failed, missing; /* points */
+    char *path;                            /* path of the result file */
+    int64_t ok, failed, missing;           /* points */
     struct median_range p50[METRIC_STAGE]; /* ms, over samples */
     int64_t sample_count;        /* samples with a known T_total */
     double decode_rate, output_rate; /* P50, tokens/s */
@@ -20,8 +20,7 @@ struct summary {
     vp_noise_summary noise;
     int is_served; int64_t run_count, cached_count; /* 1 for a server; runs whose prompt came from its cache */
     struct twin_result twins;    /* servers only; pairs is 0 if none was measured */
-    char *baseline;              /* NULL if there is none */
-    vp_estimate divergence, top1, answers; double divergence_p99, margin; /* against it, as in the file's head */
+    struct result_fidelity fidelity; /* as in the file's head; its baseline is NULL if there is none */
 };
 struct summaries { struct summary *items; size_t count; };
 

@@ -1,6 +1,6 @@
 /* served_point.c: the part of a sweep that is specific to servers: their endpoints, the images sent to them, one timed
  * request. A request's body is built before its clock starts. One request is in flight at a time. */
-#include "sweep/served_point.h"
+#include "sweep/sweep.h"
 
 #include "base/console.h"
 #include "measure/provenance.h"
@@ -29,7 +29,7 @@ struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
     struct twin_memory *texts;  /* [variants] */
     struct sent_pictures *pictures;
-    int *most_likely;      /* [variants]: see served_answer_ask */
+    int *most_likely; /* [variants]: see served_answer_ask */
 };
 
 /* ---- open and close */
@@ -39,11 +39,12 @@ static size_t variant_index(const struct sweep *sweep, const struct configuratio
 /* A question to the server of a variant. */
 static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *pictures,
                                    size_t picture_count, const char *text, int32_t max_tokens) {
-    struct question question = {.pictures = pictures, .picture_count = (int32_t)picture_count, .text = text,
-                                .max_tokens = max_tokens, .no_cache = sweep->settings.no_cache,
-                                .knobs = sweep->plan.variants.items[variant].knobs};
-    question.knob_count = picture_count ? sweep->plan.variants.items[variant].knob_count
-                                        : sweep->plan.variants.items[variant].text_knob_count;
+    struct question question = {
+        .pictures = pictures, .picture_count = (int32_t)picture_count,
+        .request = {.text = text, .max_tokens = max_tokens, .no_cache = sweep->settings.no_cache,
+                    .knobs = sweep->plan.variants.items[variant].knobs}};
+    question.request.knob_count = picture_count ? sweep->plan.variants.items[variant].knob_count
+                                                : sweep->plan.variants.items[variant].text_knob_count;
     return question;
 }
 /* Builds the body of a request with an image, because a knob may set a member of an image. */
@@ -228,10 +229,10 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
 
 /* ---- the images of a sample */
 /* Makes an image of another size from the file's pixels. Returns 0 or an exit code with a reason. */
-static int resize_picture(struct sweep *sweep, const struct sample *sample, const struct image_px *wanted,
-                          size_t index, struct unique *unique, char *reason, size_t capacity) {
+static int resize_picture(struct sweep *sweep, const struct sample *sample, const struct image_px *wanted, size_t index,
+                          struct unique *unique, char *reason, size_t capacity) {
     vp_image resized = {0, 0, NULL};
-    int code = sweep_images(sweep, sample, reason, capacity);
+    int code = sample_images(sample, &sweep->images, reason, capacity);
     if (!code)
         code = picture_resized(&sweep->images[index], wanted->width_px, wanted->height_px, &resized, &unique->picture,
                                reason, capacity);
@@ -253,8 +254,7 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
     if (wanted->width_px > 0) code = resize_picture(sweep, sample, wanted, index, unique, reason, capacity);
     else if (sweep->settings.same_image) code = picture_of_file(path, &unique->picture, reason, capacity);
     else code = unique_of_file(path, unique, reason, capacity);
-    if (!code && !wanted->width_px
-        && (picture->width_px != size->width_px || picture->height_px != size->height_px)) {
+    if (!code && !wanted->width_px && (picture->width_px != size->width_px || picture->height_px != size->height_px)) {
         snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, but had %d x %d when the sweep was planned",
                  path, picture->width_px, picture->height_px, size->width_px, size->height_px);
         code = EXIT_INPUT;
@@ -312,8 +312,7 @@ static int served_begin(struct sweep *sweep, struct open_point *point, const str
     point->tokens_by_rule = -1;
     *has_vanished = has_vanished_image(sample);
     snprintf(reason, capacity, "%s", sample->reason ? sample->reason : "");
-    if (!reason[0] && sample->images.count)
-        code = send_pictures(sweep, point, sample, entry, reason, capacity);
+    if (!reason[0] && sample->images.count) code = send_pictures(sweep, point, sample, entry, reason, capacity);
     if (code || reason[0] || !point->sent) return code;
     for (size_t i = 0; i < point->sent->count && sum >= 0; i++) {
         const int64_t tokens = tokens_by_rule(family, &point->sent->pictures[i]);
@@ -400,8 +399,8 @@ static struct question question_of_point(const struct sweep *sweep, const struct
     struct question question =
         question_of(sweep, variant_index(sweep, point->configuration), point->sent ? point->sent->pictures : NULL,
                     point->sent ? point->sent->count : 0, sample->prompt, point->configuration->set->new_tokens);
-    question.places = sample->places;
-    question.ignore_eos = sweep->plan.settings.ignore_eos;
+    question.request.image_places = sample->places;
+    question.request.ignore_eos = sweep->plan.settings.ignore_eos;
     if (!sweep->settings.same_image && point->sent) question.unique = point->sent->images;
     return question;
 }
@@ -444,18 +443,10 @@ int served_wants_twins(const struct sweep *sweep, const struct open_point *point
 int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample, struct twins *twins,
                  char *reason, size_t capacity) {
     const size_t variant = variant_index(sweep, point->configuration);
-    const struct variant *asked = point->configuration->variant;
     struct twin_plan plan = {0};
     plan.endpoint = &sweep->served->endpoints[variant];
-    plan.images = point->sent->images;
-    plan.image_count = (int32_t)point->sent->count;
-    plan.places = sample->places;
-    plan.is_same_image = sweep->settings.same_image;
-    plan.text = sample->prompt;
-    plan.knobs = asked->knobs;
-    plan.knob_count = asked->knob_count;
-    plan.text_knob_count = asked->text_knob_count;
-    plan.no_cache = sweep->settings.no_cache;
+    plan.question = question_of_point(sweep, point, sample);
+    plan.text_knob_count = point->configuration->variant->text_knob_count;
     plan.method = twin_method_of(sweep->settings.twins_method);
     plan.pairs = sweep->settings.twins;
     plan.seed = hash_text(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample->id),

@@ -1,18 +1,19 @@
-/* sweep.h: the state of a running sweep. commands/command_sweep.c fills it; sweep/sweep_point.c and, for servers,
+/* sweep.h: the state of a running sweep. commands/command_sweep.c makes its plan; sweep/sweep_point.c and, for servers,
  * sweep/served_point.c measure with it. */
 #ifndef VLMPROF_CLI_SWEEP_H
 #define VLMPROF_CLI_SWEEP_H
 #include "base/json.h"
 #include "base/launcher.h"
 #include "base/memory.h"
-#include "results/metrics.h"
 #include "base/options.h"
 #include "data/plan.h"
-#include "sweep/baseline.h"
-#include "model/model.h"
 #include "measure/engine.h"
+#include "model/model.h"
 #include "profile/profiler.h"
+#include "results/metrics.h"
+#include "server/checks/twin_pairs.h"
 #include "server/endpoint.h"
+#include "sweep/baseline.h"
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 #include "vlmprof.h"
@@ -26,22 +27,22 @@ struct open_point {
     struct cuts own_cuts; const struct cuts *cuts; /* NULL: text only, or an image cannot be used */
     int32_t *ids; /* if they depend on the image's cuts */
     struct pass_input input;
-    vp_pruned pruned; /* result of pruning; image_tokens is 0 without pruning */
+    vp_pruned pruned;           /* result of pruning; image_tokens is 0 without pruning */
     struct sent_pictures *sent; /* to a server: the images as sent; NULL: text only */
-    int64_t tokens_by_rule;    /* its tokens by the rule of --family; -1: not known */
-    int is_open;     /* 1 if it has runs to do */
-    int lacks_kernels; /* 1 if it is measured, but the requested kernels of its shape are not in the journal */
-    int is_first;    /* 1 if it belongs to the configuration's first sample */
-    int bare_is_due; /* 1 if a pair of runs without and with stage times belongs to it */
-    int has_bare;    /* 1 if that pair is measured */
-    int has_twins;   /* 1 if its twins are measured, or could not be */
-    int has_fidelity; /* 1 if it was compared with the baseline, or could not be */
-    int is_wanted;    /* 1 if it is the baseline of an open point */
-    int32_t runs;    /* number of measured runs */
-    int32_t retries; /* repeated attempts of all runs */
-    int64_t last;    /* offset of its last line in the journal; -1: none yet */
-    int64_t spent_ns;         /* the sum of its runs */
-    double *totals, *scratch; /* [rule.max_runs]; totals: ns of each run */
+    int64_t tokens_by_rule;     /* its tokens by the rule of --family; -1: not known */
+    int is_open;                /* 1 if it has runs to do */
+    int lacks_kernels;          /* 1 if it is measured, but the requested kernels of its shape are not in the journal */
+    int is_first;               /* 1 if it belongs to the configuration's first sample */
+    int bare_is_due;            /* 1 if a pair of runs without and with stage times belongs to it */
+    int has_bare;               /* 1 if that pair is measured */
+    int has_twins;              /* 1 if its twins are measured, or could not be */
+    int has_fidelity;           /* 1 if it was compared with the baseline, or could not be */
+    int is_wanted;              /* 1 if it is the baseline of an open point */
+    int32_t runs;               /* number of measured runs */
+    int32_t retries;            /* repeated attempts of all runs */
+    int64_t last;               /* offset of its last line in the journal; -1: none yet */
+    int64_t spent_ns;           /* the sum of its runs */
+    double *totals, *scratch;   /* [rule.max_runs]; totals: ns of each run */
 };
 
 /* A kind of pass that an engine has already run. */
@@ -97,7 +98,7 @@ struct sweep {
     struct plan plan;
     const struct sweep_backend *backend;
     struct served_sweep *served; /* the open connections to servers; NULL: the engine is measured */
-    char device[32]; /* --device; with several processes on one machine, each its own GPU */
+    char device[32];             /* --device; with several processes on one machine, each its own GPU */
     struct launched rank;
 
     /* the way of measuring */
@@ -130,19 +131,64 @@ struct sweep {
 
     /* the progress; done and failed count points of this process's share */
     struct pass_result *run; /* the current run */
-    /* for the current sample, [image_count]; NULL until a point needs them */
-    vp_image *images; size_t image_count;
+    /* of the current sample; NULL until a point needs them */
+    vp_image *images;
     struct open_point *open; /* [configurations of the plan]: those of the current data set are first */
     size_t point_count, done, done_before;
-    char first_failure[256];  /* first failure in this process, with its sample; empty if there is none */
+    char first_failure[256]; /* first failure in this process, with its sample; empty if there is none */
     int64_t failed, runs_now;
     int64_t start_ns;
 };
 
-/* Decodes the sample's images into sweep->images, once. Returns 0, or an exit code with a reason. */
-static inline int sweep_images(struct sweep *sweep, const struct sample *sample, char *reason, size_t capacity) {
-    sweep->image_count = sample->images.count;
-    return sweep->images ? 0 : sample_images(sample, &sweep->images, reason, capacity);
-}
+/* ---- sweep_run.c: a planned sweep */
+/* Continues the sweep from the journals of its folder, measures this process's points, and writes the result files.
+ * Returns 0 or an exit code. */
+int sweep_run(struct sweep *sweep);
+void sweep_free(struct sweep *sweep);
+
+/* ---- sweep_point.c: measures points */
+extern const struct sweep_backend ENGINE_BACKEND;
+
+/* Prints the sweep's progress on stderr; `what` is why it stopped. */
+void sweep_message(const struct sweep *sweep, const char *what);
+
+/* Returns 1 if the newest head of the journal has exactly the plan's configurations. */
+int is_same_grid(const struct sweep *sweep);
+
+/* Writes the grid, and the model and machine it is measured on, as a head line. */
+int write_head(struct sweep *sweep);
+
+/* Measures the rest of this process's share, until it is done or a signal arrives. */
+int sweep_loop(struct sweep *sweep);
+
+/* ---- served_point.c: the part that is specific to servers */
+/* Opens the endpoints of all variants and builds a request for each, so that mistakes are reported before anything is
+ * written. It does not connect. sweep->served becomes its state; call served_close even after a failure. */
+int served_open(struct sweep *sweep);
+void served_close(struct sweep *sweep);
+
+extern const struct sweep_backend SERVER_BACKEND;
+
+/* Returns 1 if a measured server is on this machine. */
+int served_is_local(const struct sweep *sweep);
+
+/* Returns 1 if the point needs twins: they are requested and there is an image. */
+int served_wants_twins(const struct sweep *sweep, const struct open_point *point);
+
+/* Measures the twins of a point after its runs. `reason` becomes empty, or the reason why there are no pairs. Returns 0
+ * or EXIT_INTERRUPTED. In both cases the caller must call twins_free. */
+int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample, struct twins *twins,
+                 char *reason, size_t capacity);
+
+/* Queries the baseline's server and the point's server to compare the answers. `reason` becomes empty, or describes
+ * what is not known. Returns 0 or EXIT_INTERRUPTED. */
+int served_ask_baseline(struct sweep *sweep, const struct open_point *first, const struct sample *sample);
+int served_follow_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
+                           struct fidelity *fidelity, char *reason, size_t capacity);
+
+/* ---- plan_cost.c: sweep --plan */
+/* Prints what a sweep needs: work and memory by count, time from the journals in output_dir. Only the model's shape is
+ * used. Returns 0 or an exit code. */
+int plan_cost_show(const struct sweep *sweep, int as_json);
 
 #endif

@@ -1,5 +1,5 @@
 /* sweep_point.c: measures the points of a sweep and writes each one to the journal. */
-#include "sweep/sweep_point.h"
+#include "sweep/sweep.h"
 
 #include "base/console.h"
 #include "data/dataset.h"
@@ -9,8 +9,7 @@
 #include "measure/record.h"
 #include "profile/profile.h"
 #include "results/fields.h"
-#include "sweep/journal_line.h"
-#include "sweep/served_point.h"
+#include "sweep/journal.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 #include "vlmprof_score.h"
@@ -25,8 +24,8 @@ enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is the cause, not the points
 
 void sweep_message(const struct sweep *sweep, const char *what) {
     close_progress();
-    print_note("vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what,
-               sweep->done, sweep->point_count, sweep->journal.path);
+    print_note("vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what, sweep->done,
+               sweep->point_count, sweep->journal.path);
 }
 
 /* ---- lines */
@@ -117,7 +116,7 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
         KEY("stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine)), KEY_OBJECT("cold"),
         KEY("T_total", metric_of(cold, METRIC_TOTAL)), KEY("TTFT", metric_of(cold, METRIC_TTFT)),
         KEY("views", layout_of(input) ? layout_of(input)->views : 0), KEY("total_sequence_length", sequence_of(input)),
-        KEY("output_tokens", cold->token_count), END_OBJECT, END_OBJECT);
+        KEY("output_tokens", cold->reply.token_count), END_OBJECT, END_OBJECT);
     int code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
@@ -128,11 +127,14 @@ static int write_sample(struct sweep *sweep, size_t set, const struct sample *sa
     line.sample = sample->id;
     line.set = (int64_t)set;
     line.prompt = sample->prompt;
-    line.input_text_tokens = sweep->served ? -1 : sample->text_count;
+    line.input_text_tokens = sweep->served ? -1 : sample->tokens.count;
     fields_put(writer, &SAMPLE, &line);
     put_metadata(writer, &sweep->scratch, sample);
     return journal_line_append(&sweep->journal);
 }
+/* Sets the members that all lines of a point have. */
+#define POINT_LINE(line, point, sample) \
+    ((line).config = (point)->configuration->file_name, (line).sample_id = (sample)->id, (line).prev = (point)->last)
 /* Writes a point's line, which becomes its last line. */
 static int point_append(struct sweep *sweep, struct open_point *point) {
     struct text_buffer line;
@@ -167,16 +169,12 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     struct run_line line;
     int code;
     line.pass = *run;
-    line.step_count = !sweep->timing_off && run->token_count > 1 ? run->token_count - 1 : 0;
-    if (!run->has_energy) line.pass.energy_resolution_j = (double)NAN;
-    for (int i = 0; i < KEPT_COUNT; i++) if (!run->has_kept[i]) line.pass.kept[i] = (double)NAN;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    line.step_count = !sweep->timing_off && run->reply.token_count > 1 ? run->reply.token_count - 1 : 0;
+    POINT_LINE(line, point, sample);
     line.run = point->runs;
     line.session = sweep->engine->session_at;
     line.unix_s = (int64_t)time(NULL);
-    line.stamps = sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS;
+    line.stamps = sweep->timing_off ? 0 : run->reply.times.stamps + CHAIN_STAMPS;
     line.throttled = sweep->is_throttled;
     line.telemetry = telemetry;
     code = point_write(sweep, point, run->served ? &SERVED_RUN : &RUN, &line);
@@ -187,9 +185,7 @@ static int write_bare(struct sweep *sweep, struct open_point *point, const struc
                       const struct bare_pair *pair) {
     struct bare_line line;
     line.pair = *pair;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.session = sweep->engine->session_at;
     return point_write(sweep, point, &BARE, &line);
 }
@@ -203,9 +199,7 @@ static int write_twins(struct sweep *sweep, struct open_point *point, const stru
     line.twins.image_tokens = twins->image_tokens;
     line.twins.pairs = twins->pairs;
     line.twins.count = twins->count;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.session = sweep->engine->session_at;
     return point_write(sweep, point, &TWINS, &line);
 }
@@ -213,15 +207,13 @@ static int write_fidelity(struct sweep *sweep, struct open_point *point, const s
                           const struct fidelity *fidelity) {
     struct fidelity_line line;
     line.fidelity = *fidelity;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.session = sweep->engine->session_at;
     return point_write(sweep, point, &FIDELITY_LINE, &line);
 }
 /* Writes a stage whose kernels were timed. The rest of its device time is idle. */
 static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device) {
-    const double kernels = (double)run->times.kernel_ns[stage] / 1e6;
+    const double kernels = (double)run->reply.times.kernel_ns[stage] / 1e6;
     struct kernel_stage line;
     line.device_ms = device;
     line.kernel_ms = kernels;
@@ -230,13 +222,12 @@ static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *r
     fields_put(writer, &KERNEL_STAGE, &line);
     PUT(writer, KEY_OBJECT("parts"));
     for (int part = 0; part < VP_PART_COUNT; part++)
-        if (run->times.part_ns[stage][part])
-            PUT(writer, KEY(vp_part_name((vp_part)part), (double)run->times.part_ns[stage][part] / 1e6));
+        if (run->reply.times.part_ns[stage][part])
+            PUT(writer, KEY(vp_part_name((vp_part)part), (double)run->reply.times.part_ns[stage][part] / 1e6));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
-static int write_kernels(struct sweep *sweep, const struct pass_input *input,
-                         const struct configuration *configuration, const struct sample *sample,
-                         const struct pass_result *run) {
+static int write_kernels(struct sweep *sweep, const struct pass_input *input, const struct configuration *configuration,
+                         const struct sample *sample, const struct pass_result *run) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct kernels_line line;
     line.config = configuration->file_name;
@@ -258,13 +249,8 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
 static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                                 const struct sample *sample) {
     struct point described = {.sample = sample, .cuts = point->cuts, .knobs = &point->configuration->knobs,
-                              .activations = request_activations(&sweep->engine->session, &point->input)};
-    if (point->pruned.image_tokens) {
-        described.kept_tokens = point->pruned.kept_tokens;
-        described.mean_image_tokens = point->pruned.mean_image_tokens;
-        described.cache_bytes = (int64_t)point->pruned.cache_bytes;
-        described.full_cache_bytes = (int64_t)point->pruned.full_cache_bytes;
-    }
+                              .activations = request_activations(&sweep->engine->session, &point->input),
+                              .pruned = point->pruned.image_tokens ? &point->pruned : NULL};
     if (point->cuts) {
         const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);
         described.target_tokens = target ? target : point->cuts->whole.theoretical_tokens;
@@ -279,9 +265,7 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
 static int write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct done_line line;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.done = point->runs;
     line.stop = vp_stop_name((int32_t)stop);
     line.retries = point->retries;
@@ -299,9 +283,7 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct failed_line line;
     int code;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.failed = reason;
     line.attempts = point->retries + 1;
     line.retries = point->retries;
@@ -350,7 +332,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
     /* a server on this machine counts as other processes, so other load cannot be distinguished from it */
-    if (served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
+    if (sweep->served && served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     line.noise = noise;
     line.from = sweep->block_from;
     fields_put_object(journal_line_begin(&sweep->journal), "noise", &NOISE_LINE, &line);
@@ -470,8 +452,8 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         vp_error none = {VP_OK, -1, "", ""};
         *error = none;
         if (!engine_needs(sweep, sweep->engine, &sequence, &views)) return 0;
-        *result = engine_try(&sweep->engine->settings, &sweep->model, sequence, views,
-                             &sweep->engine->session.engine, error);
+        *result =
+            engine_try(&sweep->engine->settings, &sweep->model, sequence, views, &sweep->engine->session.engine, error);
         if (*result == VP_OK) {
             sweep->engine->warm_count = 0;
             sweep->engine->session_at = -1;
@@ -483,9 +465,7 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         if (*result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
         error_line(reason, sizeof reason, *result, error);
         if (*result == VP_ERR_MEMORY && drop_largest(sweep, sequence, views, reason)) continue;
-        return sweep->engine->was_open
-                   ? 0
-                   : complain_result(exit_code_of(*result), sweep->model.name, *result, error);
+        return sweep->engine->was_open ? 0 : complain_result(exit_code_of(*result), sweep->model.name, *result, error);
     }
     return code;
 }
@@ -520,11 +500,11 @@ static int warm_up(struct sweep *sweep, const struct configuration *configuratio
         knobs_are_warm |= knobs_of_engine_are_same(before->knobs, now.knobs);
     }
     if (shape_is_warm && knobs_are_warm) return 0;
-    if (once.new_tokens > 2) once.new_tokens = 2;
-    once.ignore_eos = 1;
-    once.dump = NULL;
-    once.forced_tokens = NULL;
-    once.timing = VP_TIMING_STAGE; /* the cold request is recorded with its TTFT */
+    if (once.engine.max_new_tokens > 2) once.engine.max_new_tokens = 2;
+    once.engine.ignore_eos = 1;
+    once.engine.dump = NULL;
+    once.engine.forced_tokens = NULL;
+    once.engine.timing = VP_TIMING_STAGE; /* the cold request is recorded with its TTFT */
     if ((*result = request_run(&engine->session, &once, sweep->run, error)) != VP_OK) return 0;
     engine->warm = resize(engine->warm, engine->warm_count + 1, sizeof *engine->warm);
     engine->warm[engine->warm_count++] = now;
@@ -542,7 +522,7 @@ static void read_telemetry(struct sweep *sweep) {
         return;
     }
     sweep->is_throttled = now.has_throttle_reasons ? (now.throttle_reasons & VP_THROTTLE_SLOWED) != 0
-                    : sweep->has_telemetry && now.throttle_count > before.throttle_count;
+                                                   : sweep->has_telemetry && now.throttle_count > before.throttle_count;
     sweep->telemetry = now;
     sweep->has_telemetry = 1;
 }
@@ -594,8 +574,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
     int code;
     if (entry && point->configuration->in_index >= 0)
         line = index_point(entry, &sweep->index.configurations[point->configuration->in_index]);
-    point->is_open = line.state == POINT_OPEN
-                     || (line.state == POINT_FAILED && sweep->settings.retry_failed);
+    point->is_open = line.state == POINT_OPEN || (line.state == POINT_FAILED && sweep->settings.retry_failed);
     point->lacks_kernels = sweep->kernel_pass && line.state == POINT_DONE;
     point->runs = point->retries = 0;
     point->has_bare = point->has_twins = point->has_fidelity = 0;
@@ -628,7 +607,7 @@ static int measure_bare(struct sweep *sweep, struct open_point *point, const str
     for (int i = 0; i < 2; i++) {
         struct pass_input input = point->input;
         int is_bare = (i == 0) == pair.bare_first;
-        input.timing = is_bare ? VP_TIMING_OFF : VP_TIMING_STAGE;
+        input.engine.timing = is_bare ? VP_TIMING_OFF : VP_TIMING_STAGE;
         if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
         if (reason[0]) return 0; /* the point has its runs; a missing pair does not matter */
         *(is_bare ? &pair.bare_ns : &pair.staged_ns) = sweep->run->total_ns;
@@ -663,12 +642,12 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     char reason[LINE_BYTES] = "";
     int is_device, code;
     if (!sweep->kernel_pass || has_timed_shape(configuration, shape.views, shape.sequence)) return 0;
-    configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1,
-                                   sizeof *configuration->shapes);
+    configuration->shapes =
+        resize(configuration->shapes, configuration->shape_count + 1, sizeof *configuration->shapes);
     configuration->shapes[configuration->shape_count++] = shape;
-    input.timing = VP_TIMING_KERNEL;
+    input.engine.timing = VP_TIMING_KERNEL;
     if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
-    if (reason[0] || !sweep->run->times.has_kernels) return 0;
+    if (reason[0] || !sweep->run->reply.times.has_kernels) return 0;
     return write_kernels(sweep, &input, point->configuration, sample, sweep->run);
 }
 /* Measures pairs of the image and a text with as many tokens. */
@@ -745,9 +724,10 @@ static int measure_fidelity(struct sweep *sweep, struct open_point *point, const
 /* After the last run of a point: the runs that accompany its statistics, then the line that closes it. */
 static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
-    if (!code && !point->has_twins && served_wants_twins(sweep, point)) code = measure_twins(sweep, point, sample);
+    if (!code && sweep->served && !point->has_twins && served_wants_twins(sweep, point))
+        code = measure_twins(sweep, point, sample);
     if (!code) code = measure_kernels(sweep, point, sample);
-    if (!code) {
+    if (!code && sweep->settings.profile.points != PROFILE_NONE) {
         const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations),
                                                point->configuration->file_name, sample->id, point->is_first};
         code = profile_point(&sweep->settings.profile, &sweep->engine->session, &point->input, sweep->run, &profiled);
@@ -806,10 +786,10 @@ static int point_tokenize(const struct sweep *sweep, struct open_point *point, c
     struct sample whole = {.prompt = sample->prompt};
     code = tokenize_sample(&sweep->model, point->cuts, &whole);
     free(point->ids);
-    point->input.text_ids = point->ids = whole.text_ids;
-    if (!code && whole.text_count != sample->text_count)
-        snprintf(reason, capacity, "the text has %d tokens around this image, but %d were planned", whole.text_count,
-                 sample->text_count);
+    point->input.tokens.ids = point->ids = whole.tokens.ids;
+    if (!code && whole.tokens.count != sample->tokens.count)
+        snprintf(reason, capacity, "the text has %d tokens around this image, but %d were planned", whole.tokens.count,
+                 sample->tokens.count);
     return code;
 }
 /* Sets the effect of pruning on the point; `reason` is set if it cannot be pruned. */
@@ -829,11 +809,11 @@ static int engine_point_begin(struct sweep *sweep, struct open_point *point, con
     int code = 0;
     point->cuts = configuration_cuts(&sweep->model, point->configuration, entry, &point->own_cuts, reason, capacity);
     if (sample->reason) snprintf(reason, capacity, "%s", sample->reason);
-    if (point->cuts && sweep_images(sweep, sample, image_reason, sizeof image_reason) == EXIT_DEVICE)
+    if (point->cuts && sample_images(sample, &sweep->images, image_reason, sizeof image_reason) == EXIT_DEVICE)
         return complain(EXIT_DEVICE, "%s", image_reason);
     configuration_input(&sweep->plan, point->configuration, sample, point->cuts, sweep->images, &point->input);
-    if (!sample->text_ids && !reason[0]) code = point_tokenize(sweep, point, sample, reason, capacity);
-    if (sweep->timing_off) point->input.timing = VP_TIMING_OFF;
+    if (!sample->tokens.ids && !reason[0]) code = point_tokenize(sweep, point, sample, reason, capacity);
+    if (sweep->timing_off) point->input.engine.timing = VP_TIMING_OFF;
     *has_vanished = image_reason[0] && has_vanished_image(sample);
     if (!reason[0]) snprintf(reason, capacity, "%s", image_reason);
     if (!reason[0] && positions_of(&point->input) > sweep->model.config.max_positions)
@@ -842,15 +822,15 @@ static int engine_point_begin(struct sweep *sweep, struct open_point *point, con
     if (!reason[0]) plan_pruning(sweep, point, reason, capacity);
     return code;
 }
-static int engine_point_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,
-                            char *reason, size_t capacity, int *is_device) {
+static int engine_point_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
+                            size_t capacity, int *is_device) {
     const int code = try_run(sweep, point, &point->input, reason, capacity, is_device);
     (void)sample;
     if (!code && !reason[0]) read_telemetry(sweep);
     return code;
 }
 const struct sweep_backend ENGINE_BACKEND = {put_model_shape, put_point_layout_of, engine_point_begin, NULL,
-                                     engine_point_run};
+                                             engine_point_run};
 
 /* Makes the requests of a sample, and writes open points that cannot run as failed. */
 static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry) {
@@ -877,22 +857,21 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
                         size_t index) {
     const struct dataset *dataset = configurations->set;
     size_t set = (size_t)(dataset - sweep->plan.sets), open_count = 0;
-    const struct index_entry *entry = sweep->index.set_count
-                                          ? index_find(&sweep->index.sets[set], 0, dataset->samples[index].id)
-                                          : NULL;
+    const struct index_entry *entry =
+        sweep->index.set_count ? index_find(&sweep->index.sets[set], 0, dataset->samples[index].id) : NULL;
     struct sample sample;
     int code = 0;
     for (size_t i = 0; i < configuration_count && !code; i++) {
         sweep->open[i].configuration = &configurations[i];
         code = resume_point(sweep, &sweep->open[i], entry);
-        sweep->open[i].bare_is_due = sweep->bare_every && !sweep->timing_off
-                                     && (index + i) % (size_t)sweep->bare_every == 0;
+        sweep->open[i].bare_is_due =
+            sweep->bare_every && !sweep->timing_off && (index + i) % (size_t)sweep->bare_every == 0;
         sweep->open[i].is_first = !index;
         sweep->open[i].lacks_kernels = !code && lacks_kernels(sweep, &sweep->open[i], &dataset->samples[index]);
         open_count += sweep->open[i].is_open || sweep->open[i].lacks_kernels;
     }
     if (code || !open_count) return code;
-    baseline_forget(&sweep->baseline);
+    if (sweep->baseline.of) baseline_forget(&sweep->baseline);
     for (size_t i = 0; i < configuration_count; i++)
         sweep->open[i].is_wanted = sweep->baseline.of && sweep->baseline.of[set].configuration == &configurations[i];
     if ((code = dataset_sample(dataset, sweep->served ? NULL : &sweep->model, index, &sample)) != 0) return code;
@@ -910,7 +889,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         if (!code) code = block_end(sweep, 0);
     }
     if (sweep->backend->end) sweep->backend->end(sweep);
-    images_free(sweep->images, sweep->image_count);
+    images_free(sweep->images, sample.images.count);
     sweep->images = NULL;
     for (size_t i = 0; i < configuration_count; i++) cuts_free(&sweep->open[i].own_cuts);
     sample_free(&sample);

@@ -51,7 +51,7 @@ struct family_settings {
     int64_t max_tokens;                        /* 0 if it is not given */
     int64_t percentile;                        /* of the images that must be within max_tokens */
     const char *draw;
-    int csv, json, list_families;              /* 1 if given */
+    int csv, json, list_families; /* 1 if given */
 };
 
 /* Returns an exit code; errors were already printed. */

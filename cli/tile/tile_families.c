@@ -108,8 +108,7 @@ static int add_operand(struct family_job *job, const char *text) {
     else if (is_folder(text)) return add_folder(job, text);
     else if (access(text, F_OK) && text[strspn(text, "0123456789xX*+-.,")] == 0) {
         char line[LINE_BYTES];
-        snprintf(line, sizeof line, "\"%s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
-                 text);
+        snprintf(line, sizeof line, "\"%s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480", text);
         add_size(job, 0, 0, NULL)->error = copy_text(line, strlen(line));
     } else add_file(job, text);
     return 0;
@@ -215,9 +214,9 @@ static size_t key_columns(const vp_family *family, int keys, int in_csv, struct 
     size_t count = 0;
     for (int i = 0; i < keys; i++)
         for (int csv = 0; csv <= in_csv && family->preset->keys[i].name; csv++)
-            columns[count++] = (struct table_column){
-                CELL_MADE(csv ? cell_key_text : cell_key), family->preset->keys[i].name,
-                .rules = csv ? COLUMN_NOT_IN_JSON : COLUMN_NOT_IN_CSV};
+            columns[count++] =
+                (struct table_column){CELL_MADE(csv ? cell_key_text : cell_key), family->preset->keys[i].name,
+                                      .rules = csv ? COLUMN_NOT_IN_JSON : COLUMN_NOT_IN_CSV};
     return count;
 }
 
@@ -234,8 +233,8 @@ static struct table line_table(const struct family_job *job, const struct family
     memcpy(columns + count, COUNT_COLUMNS, sizeof COUNT_COLUMNS);
     table.columns = columns;
     table.column_count = count + sizeof COUNT_COLUMNS / sizeof *COUNT_COLUMNS;
-    table.has = (job->stream.json || job->compare || is_constant(family) ? WITH_FAMILY : 0)
-                | (job->has_files ? WITH_FILES : 0);
+    table.has =
+        (job->stream.json || job->compare || is_constant(family) ? WITH_FAMILY : 0) | (job->has_files ? WITH_FILES : 0);
     return table;
 }
 /* Counts one image in one family and prints its row. If it is rejected and is the only row (`alone`), prints an error
@@ -243,8 +242,8 @@ static struct table line_table(const struct family_job *job, const struct family
 static int family_row(struct family_job *job, const vp_family *family, const struct image_size *size, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
     const int is_known = size->width || !size->error;
-    struct family_line line = {family, family->preset->name, NULL, size->file, is_known ? size->width : -1,
-                               is_known ? size->height : -1, {0}};
+    struct family_line line = {
+        family, family->preset->name, NULL, size->file, is_known ? size->width : -1, is_known ? size->height : -1, {0}};
     struct table_column columns[COLUMNS_MOST];
     const struct table table = line_table(job, &line, columns);
     char reason[LINE_BYTES] = "";
@@ -281,10 +280,10 @@ static int family_rows(struct family_job *job) {
 
 /* The request of --max_tokens, and the answer of one family: the largest value of its knob that meets the limit. */
 struct family_limit {
-    const char *family, *key; /* key: NULL if the family has no knob */
-    const char *reason;       /* reason if there is no answer; otherwise NULL */
+    const char *family, *key;                  /* key: NULL if the family has no knob */
+    const char *reason;                        /* reason if there is no answer; otherwise NULL */
     int64_t value, tokens, percentile, images; /* value: negative without an answer */
-    int unlimited; /* 1 if no value of the knob gives too many tokens */
+    int unlimited;                             /* 1 if no value of the knob gives too many tokens */
 };
 static void cell_unlimited(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     (void)context;
@@ -327,20 +326,19 @@ static int sizes_of(const struct family_job *job, int32_t (*sizes)[2]) {
 static int family_invert(struct family_job *job, const struct family_settings *settings) {
     struct family_limit *limits = zeroed(job->family_count + 1, sizeof *limits);
     vp_error *errors = zeroed(job->family_count + 1, sizeof *errors);
-    int32_t (*sizes)[2] = resize(NULL, job->size_count, sizeof *sizes);
+    int32_t(*sizes)[2] = resize(NULL, job->size_count, sizeof *sizes);
     struct text_buffer out = {NULL, 0, 0};
     const struct table table = TABLE(LIMIT_COLUMNS, limits, job->family_count, NULL, 0);
     int code = sizes_of(job, sizes);
     for (size_t k = 0; k < job->family_count && !code; k++) {
         const vp_family *family = &job->families[k];
         const vp_family_key *knob = vp_family_knob(family);
-        struct family_limit limit = {family->preset->name, knob ? knob->name : NULL, NULL, -1,
-                                     settings->max_tokens, settings->percentile,
-                                     (int64_t)job->size_count, 0};
+        struct family_limit limit = {family->preset->name, knob ? knob->name : NULL, NULL, -1, settings->max_tokens,
+                                     settings->percentile, (int64_t)job->size_count, 0};
         int64_t value = -1;
-        vp_result result = vp_family_largest(family, (const int32_t(*)[2])sizes, job->size_count,
-                                             (double)limit.percentile / 100.0, limit.tokens, &value, &limit.unlimited,
-                                             &errors[k]);
+        vp_result result =
+            vp_family_largest(family, (const int32_t(*)[2])sizes, job->size_count, (double)limit.percentile / 100.0,
+                              limit.tokens, &value, &limit.unlimited, &errors[k]);
         if (result == VP_OK) limit.value = value;
         else {
             limit.unlimited = 0;
@@ -594,8 +592,8 @@ static void list_families_json(void) {
 
 int tile_families_run(const struct family_settings *settings) {
     int code = 0;
-    struct family_job job = {.stream.csv = settings->csv, .stream.json = settings->json,
-                             .compare = settings->compare != NULL};
+    struct family_job job = {
+        .stream.csv = settings->csv, .stream.json = settings->json, .compare = settings->compare != NULL};
     if (settings->list_families) {
         if (job.stream.json) list_families_json(); else list_families();
         return 0;

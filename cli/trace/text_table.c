@@ -34,6 +34,4 @@ uint32_t text_table_add(struct text_table *table, const char *text) {
     table->slots[at] = table->count;
     return table->count++;
 }
-void text_table_free(struct text_table *table) {
-    FREE_ALL(table->text.data, table->starts, table->slots);
-}
+void text_table_free(struct text_table *table) { FREE_ALL(table->text.data, table->starts, table->slots); }

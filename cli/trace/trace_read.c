@@ -31,9 +31,9 @@ void trace_free(struct trace *trace) {
 struct trace_input {
     FILE *file;
     const char *path;
-    struct text_buffer value;     /* the last value read */
-    int64_t start, offset;        /* byte offsets in the file: start of that value; next byte */
-    size_t at, filled;            /* in block: the next byte; number of bytes read */
+    struct text_buffer value; /* the last value read */
+    int64_t start, offset;    /* byte offsets in the file: start of that value; next byte */
+    size_t at, filled;        /* in block: the next byte; number of bytes read */
     struct parsed json;
     struct buffer scratch;
     unsigned char block[65536];

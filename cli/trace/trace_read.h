@@ -10,11 +10,11 @@
 
 /* A table of all zeros is empty. */
 struct text_table {
-    struct text_buffer text;  /* the texts, each with its closing 0 */
-    size_t *starts;           /* [count] offset of each text */
+    struct text_buffer text; /* the texts, each with its closing 0 */
+    size_t *starts;          /* [count] offset of each text */
     uint32_t count, capacity;
-    uint32_t *slots;          /* numbers by hash, or NO_INDEX */
-    size_t slot_count;        /* a power of two */
+    uint32_t *slots;   /* numbers by hash, or NO_INDEX */
+    size_t slot_count; /* a power of two */
 };
 
 /* The number of a text; a new text gets the next number. */

@@ -87,8 +87,8 @@ static void order_slices(struct trace *trace) {
     size_t count;
     struct id_index *ids = index_events(trace, 0, &count);
     for (size_t i = 0; i < trace->count; i++) {
-        uint32_t owner = trace->events[i].category == TRACE_RUNTIME ? id_find(ids, count, trace->events[i].external)
-                                                                    : NO_INDEX;
+        uint32_t owner =
+            trace->events[i].category == TRACE_RUNTIME ? id_find(ids, count, trace->events[i].external) : NO_INDEX;
         if (owner != NO_INDEX) trace->events[i].track = trace->events[owner].track;
     }
     free(ids);
@@ -192,7 +192,7 @@ struct lone_memory { int64_t bytes[2], calls; };
 static struct lone_memory charge_memory(const struct trace_tables *tables, struct host_op *ops, size_t count) {
     struct lone_memory lone = {{0, 0}, 0};
     const struct trace *trace = tables->trace;
-    int64_t (*sums)[2] = (int64_t (*)[2])zeroed(trace->memory_count + 1, sizeof *sums);
+    int64_t(*sums)[2] = (int64_t(*)[2])zeroed(trace->memory_count + 1, sizeof *sums);
     int64_t *covered = zeroed(trace->memory_count + 1, sizeof *covered);
     for (size_t i = 0; i < trace->memory_count; i++)
         for (int k = 0; k < 2; k++)
@@ -209,8 +209,8 @@ static struct lone_memory charge_memory(const struct trace_tables *tables, struc
         if (i) covered[i] += covered[i - 1];
         if (covered[i]) continue;
         lone.calls++;
-        lone.bytes[trace->memory[i].type != 0] = wrapping_add(lone.bytes[trace->memory[i].type != 0],
-                                                              trace->memory[i].bytes);
+        lone.bytes[trace->memory[i].type != 0] =
+            wrapping_add(lone.bytes[trace->memory[i].type != 0], trace->memory[i].bytes);
     }
     FREE_ALL(sums, covered);
     return lone;
@@ -279,8 +279,8 @@ static vp_result add_ops(struct trace_tables *tables, const struct host_op *ops,
                          const struct lone_memory *lone) {
     vp_result result;
     tables->op_rows = resize(NULL, (size_t)tables->keys.count + 1, sizeof *tables->op_rows);
-    result = vp_ops_init(&tables->ops, tables->op_rows, (int64_t)tables->keys.count + 1,
-                         by_shapes ? VP_OPS_BY_SHAPE : 0, 0);
+    result =
+        vp_ops_init(&tables->ops, tables->op_rows, (int64_t)tables->keys.count + 1, by_shapes ? VP_OPS_BY_SHAPE : 0, 0);
     for (size_t i = 0; i < count && result == VP_OK; i++)
         if (ops[i].alias == NO_INDEX && tables->trace->events[ops[i].event].category != TRACE_PYTHON)
             result = add_op(tables, &ops[i]);
@@ -331,8 +331,8 @@ static void table_covers(struct trace_tables *tables) {
             if (end > last->end) last->end = end;
             continue;
         }
-        tables->covers[count].before = count > tables->cover_start[track] ? last->before + (last->end - last->begin)
-                                                                          : 0;
+        tables->covers[count].before =
+            count > tables->cover_start[track] ? last->before + (last->end - last->begin) : 0;
         tables->covers[count].begin = event->begin_ns;
         tables->covers[count++].end = end;
     }
@@ -458,10 +458,10 @@ static void table_track(struct trace_tables *tables, size_t first, size_t last, 
         uint32_t call;
         if (!is_cover(event)) continue;
         if (!row) {
-            row = row_new(&tables->tracks,
-                          label == NO_INDEX ? text_table_at(&trace->tracks, track)
-                                            : text_table_at(&trace->names, label),
-                          is_host_category(event->category) ? "host" : "device");
+            row =
+                row_new(&tables->tracks,
+                        label == NO_INDEX ? text_table_at(&trace->tracks, track) : text_table_at(&trace->names, label),
+                        is_host_category(event->category) ? "host" : "device");
             begin = end = event->begin_ns;
         }
         row_add(row, event);

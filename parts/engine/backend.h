@@ -48,16 +48,16 @@ typedef struct vk_queue {
     /* GPU: the first CUDA or cuBLAS status except success, and its source line. It is sticky: nothing more is
      * submitted. */
     int error, line;
-    const char *error_at, *file; /* the call or the kernel; the source file of `line` */
+    const char *error_at, *file;         /* the call or the kernel; the source file of `line` */
     const char *last_sent, **first_sent; /* GPU: the last operation; the address for the next one's name, or NULL */
-    char note[400];       /* GPU: deviations from the usual operation, with reasons */
-    int timing;           /* vp_timing of the running request */
-    uint32_t inputs;      /* bits of vp_activations that many rows with integer weights can have, apart from BF16 */
-    int usual;            /* the one of VP_ACTIVATIONS_AUTO; 0: BF16 */
-    int activations;      /* vp_activations of the running request */
-    int64_t stamps;       /* number of stamps in this request */
-    vp_launch *log;       /* VP_TIMING_KERNEL: a record per operation; otherwise NULL */
-    int traced;           /* GPU: 1: CUPTI times operations, even in a recorded step (kernels/gpu/cupti.h) */
+    char note[400];                      /* GPU: deviations from the usual operation, with reasons */
+    int timing;                          /* vp_timing of the running request */
+    uint32_t inputs; /* bits of vp_activations that many rows with integer weights can have, apart from BF16 */
+    int usual;       /* the one of VP_ACTIVATIONS_AUTO; 0: BF16 */
+    int activations; /* vp_activations of the running request */
+    int64_t stamps;  /* number of stamps in this request */
+    vp_launch *log;  /* VP_TIMING_KERNEL: a record per operation; otherwise NULL */
+    int traced;      /* GPU: 1: CUPTI times operations, even in a recorded step (kernels/gpu/cupti.h) */
     int64_t log_capacity, log_count;
     int32_t step, part, block; /* where new records belong */
     vk_next next;
@@ -70,17 +70,16 @@ enum { VK_NORM_NONE, VK_NORM_WHOLE, VK_NORM_HEAD }; /* the values of vp_qk_norm 
 typedef struct vk_heads {
     int heads, kv_heads, head_dim;
     int norm;
-    float eps, clip;                /* clip: after the norm, values are limited to -clip..clip; INFINITY: no limit */
-    const float *q_norm, *k_norm;   /* f32 [width] for VK_NORM_WHOLE, [head_dim] for VK_NORM_HEAD */
-    const float *cs;                /* f32 [positions, head_dim]: cos, then sin */
-    int window;                     /* keys that a token attends to, including its own; 0: all up to its own */
+    float eps, clip;              /* clip: after the norm, values are limited to -clip..clip; INFINITY: no limit */
+    const float *q_norm, *k_norm; /* f32 [width] for VK_NORM_WHOLE, [head_dim] for VK_NORM_HEAD */
+    const float *cs;              /* f32 [positions, head_dim]: cos, then sin */
+    int window;                   /* keys that a token attends to, including its own; 0: all up to its own */
     /* The window counts positions. If positions of rows have gaps: int32 [rows], the number of keys before each row
      * that are outside its window, on the device and on the host. NULL: no gaps */
     const int32_t *gone, *gone_counted;
 } vk_heads;
 /* the number of keys before row `row` that are outside its window */
-#define VK_GONE(gone, window, row) \
-    ((gone) ? (gone)[row] : (window) && (row) + 1 > (window) ? (row) + 1 - (window) : 0)
+#define VK_GONE(gone, window, row) ((gone) ? (gone)[row] : (window) && (row) + 1 > (window) ? (row) + 1 - (window) : 0)
 
 /* A table of in-type embeddings: rows of `ld` elements, or for a tied head that is stored once, the panels of a
  * vk_linear with k_padded == ld. `scale` multiplies them, and in bf16 mode the product is rounded; 0: they are
@@ -157,7 +156,7 @@ typedef struct vk_scores_job {
     X(take_rows, void *out, const float *in, const int32_t *index, int rows, int width, int ld, int wide) \
     X(compose_rope, float *cs, const float *table, const int32_t *positions, const int32_t *axes, int rows, \
       int stride, int head_dim) \
-    /* for pruning image tokens (kernels/shared/prune.h) */ \
+    /* for pruning image tokens (kernels/shared/prune_rows.h) */ \
     X(attention_tops, const vk_scores_job *job, int wide) \
     X(attention_received, const vk_scores_job *job, int wide) \
     X(row_size, float *out, const void *in, int rows, int width, int ld, int wide) \
@@ -172,7 +171,7 @@ typedef struct vk_scores_job {
       int rows, int members, int width)
 
 typedef struct vk_kernels {
-#define VK_KERNEL_MEMBER(name, ...) void (*name)(vk_queue *queue, __VA_ARGS__);
+#define VK_KERNEL_MEMBER(name, ...) void (*name)(vk_queue * queue, __VA_ARGS__);
     VK_KERNELS(VK_KERNEL_MEMBER)
 #undef VK_KERNEL_MEMBER
 } vk_kernels;
@@ -190,16 +189,14 @@ typedef struct vk_linear {
     /* 1: f32 weights and inputs. The router has them even in bf16 mode, because rounding could flip an expert choice.
      * Such a layer returns f32, so it supports only the _F32 epilogues. */
     int wide;
-    int bits; /* 8 or 4: integers with a scale for every VK_QUANT_BLOCK values of a row; 0: compute type */
+    int bits;         /* 8 or 4: integers with a scale for every VK_QUANT_BLOCK values of a row; 0: compute type */
     uint16_t *scales; /* bf16, by row after the integers if the backend is row_major; panels contain their own */
 } vk_linear;
 enum { VK_QUANT_BLOCK = 32 };
 
 /* y (in-type [m, ldy]; f32 [m, ldy] for _F32) = epilogue(x W^T + bias); ADD: y +=. GELU is exact, GELU_TANH its
  * approximation. */
-typedef enum vk_epilogue {
-    VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32, VK_GELU, VK_GELU_TANH
-} vk_epilogue;
+typedef enum vk_epilogue { VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32, VK_GELU, VK_GELU_TANH } vk_epilogue;
 typedef struct vk_gemm_job {
     void *y;
     const void *x;
@@ -215,7 +212,7 @@ typedef struct vk_attention_job {
     void *y;
     const void *q, *k, *v;
     int batch, tokens, heads, kv_heads, head_dim, ldy, ldq, ldk, causal, window; /* the last two: batch 1 */
-    const int32_t *reach, *gone; /* gone: as in vk_heads */
+    const int32_t *reach, *gone;                                                 /* gone: as in vk_heads */
     int64_t scores; /* number of scores per head, for counting; 0: computed from batch, tokens and causal */
 } vk_attention_job;
 
@@ -232,16 +229,15 @@ typedef struct vk_experts_job {
     const int32_t *start, *list, *slot_row, *tiles;
     const float *weight; /* [pairs] routing weights, token * top_k + slot */
     int ldx, ldy, pairs, top_k, experts;
-    int tile_rows; /* rows per tile: the result of the backend's tile_rows() */
 } vk_experts_job;
-enum { VK_TILE_ROWS = 128 }; /* minimum of tile_rows */
+enum { VK_TILE_ROWS = 128 }; /* tile_rows of moe_lists for these */
 
 /* Chooses the experts for many rows: normed = norm(x), the experts' input, and the top_k of softmax(router(normed)) */
 typedef struct vk_route_job {
-    void *normed;              /* in-type [rows, ld] */
-    int32_t *index;            /* [rows, top_k] */
-    float *weight;             /* [rows, top_k]; with norm_topk each row sums to 1 */
-    const float *x, *norm;     /* f32 [rows, router->k], [router->k] */
+    void *normed;          /* in-type [rows, ld] */
+    int32_t *index;        /* [rows, top_k] */
+    float *weight;         /* [rows, top_k]; with norm_topk each row sums to 1 */
+    const float *x, *norm; /* f32 [rows, router->k], [router->k] */
     const vk_linear *router;
     float eps;
     int rows, ld, top_k, norm_topk, wide;
@@ -254,13 +250,13 @@ enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 1024 }; /* maxima of one launch */
 typedef struct vk_decode_job {
     const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
     size_t gate_up_stride, down_stride; /* bytes */
-    const float *attn_norm, *ff_norm;                   /* f32 [d] or NULL: norms before attention and MLP, .. */
-    const float *attn_after, *ff_after;                 /* .. and after them, before they are added to x */
-    int gelu;                                           /* 1: tanh GELU in the dense MLP instead of SiLU */
-    vk_heads heads;                                     /* its table has max_sequence positions */
+    const float *attn_norm, *ff_norm;   /* f32 [d] or NULL: norms before attention and MLP, .. */
+    const float *attn_after, *ff_after; /* .. and after them, before they are added to x */
+    int gelu;                           /* 1: tanh GELU in the dense MLP instead of SiLU */
+    vk_heads heads;                     /* its table has max_sequence positions */
     float eps;
-    int d, expert_dim, top_k, norm_topk, max_sequence;  /* expert_dim: also the dense MLP's width */
-    int keys; /* the future value of *position + 1; used only for counting */
+    int d, expert_dim, top_k, norm_topk, max_sequence; /* expert_dim: also the dense MLP's width */
+    int keys;                                          /* the future value of *position + 1; used only for counting */
     const int32_t *position;
     float *x;                               /* f32 [d], the residual stream */
     float *qkv, *scratch, *logits, *weight; /* f32 [q | k | v], [vk_decode_floats], [experts], [top_k] */
@@ -287,17 +283,17 @@ typedef struct vk_decode_kernels {
     void (*router)(vk_queue *queue, const vk_decode_job *job);    /* logits = router(norm(x)), normed */
     /* index and weight from the logits; hidden = silu(gate normed) * up normed */
     void (*gate_up)(vk_queue *queue, const vk_decode_job *job);
-    void (*down)(vk_queue *queue, const vk_decode_job *job);      /* x += sum of weight * down(hidden) */
+    void (*down)(vk_queue *queue, const vk_decode_job *job);          /* x += sum of weight * down(hidden) */
     void (*dense_gate_up)(vk_queue *queue, const vk_decode_job *job); /* hidden = silu(gate norm(x)) * up norm(x) */
     void (*dense_down)(vk_queue *queue, const vk_decode_job *job);    /* x += down(hidden) */
-    void (*head)(vk_queue *queue, const vk_decode_end_job *job);  /* logits = head(norm(x)) */
-    void (*pick)(vk_queue *queue, const vk_decode_end_job *job);  /* token, position */
+    void (*head)(vk_queue *queue, const vk_decode_end_job *job);      /* logits = head(norm(x)) */
+    void (*pick)(vk_queue *queue, const vk_decode_end_job *job);      /* token, position */
 } vk_decode_kernels;
 
 /* the largest sizes that an engine requests */
 typedef struct vk_extent {
     int wide, experts;
-    int quant_k; /* k_padded of the longest rows of integers; 0: no integers */
+    int quant_k;          /* k_padded of the longest rows of integers; 0: no integers */
     int64_t quant_values; /* values of the largest dense integer linear that is applied to many rows */
     int64_t marks;
     vk_attention_job vit, llm; /* sizes only */
@@ -347,13 +343,13 @@ typedef struct vk_backend {
     /* Writes times to queue->log; mark 0 is the start of the request. 0: some are missing; the next request will have
      * all */
     int (*read_log)(vk_queue *queue);
-    void (*recover)(vk_queue *queue);                   /* waits; clears the error if the device can continue */
-    uint64_t (*pinned_bytes)(vk_queue *queue);          /* size of host memory that the device can access */
-    void *(*borrow)(vk_queue *queue, size_t bytes);     /* memory for a measurement, filled with 0x3c; NULL: no
+    void (*recover)(vk_queue *queue);               /* waits; clears the error if the device can continue */
+    uint64_t (*pinned_bytes)(vk_queue *queue);      /* size of host memory that the device can access */
+    void *(*borrow)(vk_queue *queue, size_t bytes); /* memory for a measurement, filled with 0x3c; NULL: no
                                                          * memory */
     void (*give_back)(vk_queue *queue, void *memory, size_t bytes); /* waits first */
-    const char *(*launch_timer)(vk_queue *queue);       /* vp_engine_launch_timer; queue NULL: for any engine */
-    const vp_range_hooks *(*range_hooks)(void); /* sends host ranges to an attached tool; NULL: built without NVTX */
+    const char *(*launch_timer)(vk_queue *queue); /* vp_engine_launch_timer; queue NULL: for any engine */
+    const vp_range_hooks *(*range_hooks)(void);   /* sends host ranges to an attached tool; NULL: built without NVTX */
     /* the following are optional, otherwise NULL */
     const char *(*gemm_name)(int32_t index); /* name of a kernel that this processor can run; NULL past the end */
     vp_result (*device_count)(int32_t *count, vp_error *error);
@@ -362,13 +358,10 @@ typedef struct vk_backend {
     vp_result (*energy)(int32_t index, double *joules, vp_error *error);
     vp_result (*device_reset)(int32_t index, vp_error *error);
     vp_result (*device_switch)(int32_t index, uint32_t bit, vp_error *error); /* vp_device_ways */
-    /* rows per tile of moe_lists for this `job`, before its lists and tiles are set; .. */
-    int (*tile_rows)(vk_queue *queue, const vk_experts_job *job);
-    void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. and the experts for many tokens in bf16; lists
-                                                                  * stay on the device */
+    void (*experts)(vk_queue *queue, const vk_experts_job *job); /* many tokens in bf16; lists stay on the device */
     int (*route)(vk_queue *queue, const vk_route_job *job);      /* in one launch; NULL or returns 0: sizes not
                                                                   * supported */
-    const vk_decode_kernels *decode; /* if NULL, single tokens use the operations above */
+    const vk_decode_kernels *decode;                             /* if NULL, single tokens use the operations above */
     /* A recorded step. Work submitted between record() and keep(key) is recorded, not run. replay(key) submits it; 0:
      * unknown key. If recording fails, queue->note gives the reason, and requests are not affected. */
     int (*replay)(vk_queue *queue, uint64_t key);

@@ -27,8 +27,8 @@ VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {
 }
 
 VP_API const vp_gpu_word *vp_gpu_word_at(int32_t index) {
-#define VK_GPU_WORD(name, bit, word, same_bits) { word, bit, same_bits },
-    static const vp_gpu_word words[] = { VP_GPU_SWITCHES(VK_GPU_WORD) };
+#define VK_GPU_WORD(name, bit, word, same_bits) {word, bit, same_bits},
+    static const vp_gpu_word words[] = {VP_GPU_SWITCHES(VK_GPU_WORD)};
     return index >= 0 && index < (int32_t)(sizeof words / sizeof *words) ? &words[index] : NULL;
 }
 VP_API vp_result vp_device_ways(int32_t index, char *text, size_t capacity, vp_error *error) {
@@ -37,13 +37,10 @@ VP_API vp_result vp_device_ways(int32_t index, char *text, size_t capacity, vp_e
     vp_result result = vp_device_describe(index, &info, error);
     size_t used;
     if (result != VP_OK) return result;
-    snprintf(text, capacity, "experts by %s; --gpu (all off by default):",
-             vk_gpu()->device_switch(index, VP_GPU_MMA, NULL) == VP_OK
-                 ? "wgmma, if it matches mma.sync when an engine opens"
-                 : "mma.sync");
+    snprintf(text, capacity, "--gpu (all off by default):");
     for (int is_possible = 1; is_possible >= 0; is_possible--)
         for (int32_t i = 0; (word = vp_gpu_word_at(i)) != NULL; i++) {
-            vp_error lacks = { VP_OK, -1, "", "" };
+            vp_error lacks = {VP_OK, -1, "", ""};
             used = strlen(text);
             if ((vk_gpu()->device_switch(index, word->bit, &lacks) == VP_OK) != is_possible) continue;
             snprintf(text + used, capacity - used, "%s %s%s%s", is_possible ? "" : "; not", word->word,
@@ -72,7 +69,7 @@ VP_API vp_result vp_device_reset(int32_t cuda_device, vp_error *error) {
 VP_API int32_t vp_device_toolkit(void) { return vk_gpu() ? vk_gpu()->toolkit : 0; }
 
 vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp_error *error) {
-    vp_error why = { VP_OK, -1, "", "" };
+    vp_error why = {VP_OK, -1, "", ""};
     int32_t count;
     *index = 0;
     engine->backend = vk_cpu_code();

@@ -34,9 +34,7 @@ VP_API vp_opening vp_engine_opening(const vp_engine *engine) { return engine->op
 
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
 
-VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine) {
-    return engine->backend->free_bytes(engine->queue);
-}
+VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine) { return engine->backend->free_bytes(engine->queue); }
 
 static vp_result vk_check_options(const vp_engine_options *options, vp_error *error) {
     const vk_precision bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
@@ -49,8 +47,6 @@ static vp_result vk_check_options(const vp_engine_options *options, vp_error *er
     if (options->weights == VP_WEIGHTS_FP32 && (bits.head || bits.vision))
         return vp_fail(error, VP_ERR_RANGE, -1, bits.head ? "head_weights" : "vision_weights",
                        "fp32 arithmetic cannot be used with integers");
-    if (options->gpu & VP_GPU_MMA && options->gpu & (VP_GPU_WGMMA | VP_GPU_CLUSTERS))
-        return vp_fail(error, VP_ERR_RANGE, -1, "gpu", "mma cannot be used with wgmma or clusters");
     return vk_check_config(config, error);
 }
 
@@ -60,7 +56,7 @@ static void vk_append(vp_error *error, const char *text) {
 }
 
 VP_API const char *vp_activations_name(vp_activations kind) {
-    static const char *const names[VP_ACTIVATIONS_COUNT] = { "auto", "bf16", "int16", "int8" };
+    static const char *const names[VP_ACTIVATIONS_COUNT] = {"auto", "bf16", "int16", "int8"};
     return (unsigned)kind < VP_ACTIVATIONS_COUNT ? names[kind] : "unknown";
 }
 VP_API vp_result vp_engine_activations(const vp_engine *engine, vp_activations wanted, vp_activations *used,
@@ -164,8 +160,8 @@ static vp_result vk_begin(const vp_engine_options *options, vp_engine *opened, v
     opened->max_views = options->max_views;
     opened->prunes = options->prunes && options->max_views && config->vit_block_count;
     for (int l = 0; l < config->vit_layer_count; l++)
-        opened->vit_layer_at[l] = config->vit_layers[l] < 0 ? config->vit_block_count + config->vit_layers[l]
-                                                            : config->vit_layers[l];
+        opened->vit_layer_at[l] =
+            config->vit_layers[l] < 0 ? config->vit_block_count + config->vit_layers[l] : config->vit_layers[l];
     result = vk_open_backend(opened, options, error);
     if (result != VP_OK) return result;
     opened->backend->describe(opened->queue, opened->device, sizeof opened->device);
@@ -176,7 +172,7 @@ static vp_result vk_begin(const vp_engine_options *options, vp_engine *opened, v
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
     vp_result result = vk_check_options(options, error);
     vp_engine *opened;
-    int64_t at[4] = { vp_clock_ns() }; /* start; device ready; memory ready; weights ready */
+    int64_t at[4] = {vp_clock_ns()}; /* start; device ready; memory ready; weights ready */
     if (result != VP_OK) return result;
     opened = calloc(1, sizeof *opened);
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");

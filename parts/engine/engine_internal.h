@@ -6,7 +6,7 @@
 #ifndef VK_ENGINE_INTERNAL_H
 #define VK_ENGINE_INTERNAL_H
 
-#include "model.h"
+#include "description.h"
 #include "prune.h"
 
 #include <math.h>
@@ -46,8 +46,8 @@ typedef struct vk_buffers {
     int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
     float *router_logits, *expert_weight, *gate_up;
     void *gathered, *expert_hidden, *expert_out; /* expert_out: f32, or in-type if the backend has `experts` */
-    void *scratch; /* for the backend */
-    vk_prune_buffers prune; /* if the engine can prune */
+    void *scratch;                               /* for the backend */
+    vk_prune_buffers prune;                      /* if the engine can prune */
 } vk_buffers;
 
 /* sequences of a native tower for one attention call: their count, and the rows of each */
@@ -85,7 +85,7 @@ struct vp_engine {
     size_t counted_space_bytes; /* counts_only: size of the unused addresses that replace memory; otherwise 0 */
     const void *weights;
     vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
-    char device[160], device_note[sizeof ((vp_error *)0)->text];
+    char device[160], device_note[sizeof((vp_error *)0)->text];
     /* state of the running request */
     const float *pixels, *masks;
     int has_reach, image_tokens;
@@ -111,9 +111,7 @@ struct vp_engine {
 static inline int vk_has_tiles(const vp_engine *engine) {
     return engine->backend->experts && !engine->wide && engine->config.expert_count;
 }
-static inline int vk_has_integers(const vk_precision *bits) {
-    return bits->blocks || bits->head || bits->vision;
-}
+static inline int vk_has_integers(const vk_precision *bits) { return bits->blocks || bits->head || bits->vision; }
 static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static inline int vk_patch_values(const vp_model_config *config) {
     return config->geometry.patch_px * config->geometry.patch_px * 3;
@@ -238,7 +236,7 @@ static inline int vk_image_count(const vp_request *request) {
     return !request->views ? 0 : request->image_count ? request->image_count : 1;
 }
 static inline vp_image_views vk_image_at(const vp_request *request, int image) {
-    const vp_image_views only = { request->views, 0, 0 };
+    const vp_image_views only = {request->views, 0, 0};
     return request->image_count ? request->images[image] : only;
 }
 
@@ -285,8 +283,7 @@ static inline vk_heads vk_heads_of(const vp_engine *engine, int block) {
 }
 /* byte offset of a block's keys and values */
 static inline size_t vk_cache_of(const vp_engine *engine, int block) {
-    return (size_t)block * (size_t)engine->max_sequence * (size_t)vk_kv_width(&engine->config)
-           * (engine->wide ? 4 : 2);
+    return (size_t)block * (size_t)engine->max_sequence * (size_t)vk_kv_width(&engine->config) * (engine->wide ? 4 : 2);
 }
 /* `count` rows of a linear, starting at `first` */
 static inline vk_linear vk_rows_of(const vk_linear *linear, int first, int count, int wide) {

@@ -62,8 +62,7 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     size_t batch = (size_t)engine->view_batch, views = (size_t)engine->max_views,
            rows = batch * (size_t)config->vit_positions, features_rows,
            windows = batch * (size_t)vk_view_tokens(config),
-           members = (size_t)(config->window_pool * config->window_pool),
-           patches = (size_t)vk_vit_patches(config);
+           members = (size_t)(config->window_pool * config->window_pool), patches = (size_t)vk_vit_patches(config);
     if (!config->vit_block_count) return;
     if (!engine->backend->host_memory) {
         buffers->pixels = vk_take(arena, views * patches * (size_t)vk_patch_values(config), 4);
@@ -94,8 +93,8 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
         buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
     }
     features_rows = views * (size_t)vk_view_tokens(config);
-    buffers->image_features = vk_take(
-        arena, (size_t)(1 + config->deepstack_count) * features_rows * (size_t)config->d_model, 4);
+    buffers->image_features =
+        vk_take(arena, (size_t)(1 + config->deepstack_count) * features_rows * (size_t)config->d_model, 4);
     buffers->image_index = vk_take(arena, features_rows, 4);
     for (int i = 0; vk_rounded(engine, i); i++)
         vk_rounded(engine, i)->bias_bf16 = vk_take(arena, (size_t)vk_rounded(engine, i)->n, 2);
@@ -147,11 +146,10 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->slot_row = vk_take(arena, pairs, 4);
     buffers->gathered = vk_take_rows(arena, vk_has_tiles(engine) ? 0 : pairs, d, wide);
     buffers->gate_up = vk_take(arena, (vk_has_tiles(engine) ? 0 : mlp_rows) * 2 * (size_t)vk_mlp_dim(config), 4);
-    if (vk_has_tiles(engine))
-        buffers->expert_tiles = vk_take(arena, 2 * (pairs / (size_t)VK_TILE_ROWS + experts), 4);
+    if (vk_has_tiles(engine)) buffers->expert_tiles = vk_take(arena, 2 * (pairs / (size_t)VK_TILE_ROWS + experts), 4);
     buffers->expert_hidden = vk_take_rows(arena, mlp_rows, vk_mlp_dim(config), wide);
-    buffers->expert_out = vk_has_tiles(engine) ? vk_take_rows(arena, pairs, d, 0)
-                                               : vk_take(arena, pairs * (size_t)d, 4);
+    buffers->expert_out =
+        vk_has_tiles(engine) ? vk_take_rows(arena, pairs, d, 0) : vk_take(arena, pairs * (size_t)d, 4);
 }
 
 /* largest total of the tokens' members: patches, squares of tokens, or patches of windows that span crops */
@@ -211,7 +209,7 @@ static void vk_layout_host(vk_arena *arena, const vp_engine *engine, vk_prune_ho
 }
 static int vk_place_pruning(vp_engine *engine) {
     vk_prune_host *host = &engine->pruning.host;
-    vk_arena arena = { NULL, 0 };
+    vk_arena arena = {NULL, 0};
     engine->segments = calloc((size_t)vk_segments_most(engine), sizeof *engine->segments);
     if (!engine->prunes || !engine->segments) return engine->segments != NULL;
     vk_layout_host(&arena, engine, host);
@@ -236,9 +234,9 @@ void vk_layout_buffers(vk_arena *arena, vp_engine *engine) {
 
 /* the number of inputs of the widest linear in tower and connector */
 static int vk_widest_of_vision(const vp_model_config *config) {
-    const int inputs[] = { vk_patch_values(config), config->vit_width, config->vit_mlp_dim,
-                           config->vit_width * config->vit_layer_count, vk_window_width(config),
-                           config->projector_dim };
+    const int inputs[] = {vk_patch_values(config), config->vit_width,
+                          config->vit_mlp_dim,     config->vit_width * config->vit_layer_count,
+                          vk_window_width(config), config->projector_dim};
     int widest = 0;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) if (inputs[i] > widest) widest = inputs[i];
     return widest;
@@ -319,8 +317,8 @@ void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp
     int half = head_dim / 2;
     for (int i = 0; i < half; i++) {
         float plain = 1.0f / (float)pow(theta, (double)((float)(2 * i) / (float)head_dim));
-        float frequency = is_yarn ? vk_yarn_frequency(plain, i, head_dim, theta, rope)
-                                  : vk_scale_frequency(plain, rope);
+        float frequency =
+            is_yarn ? vk_yarn_frequency(plain, i, head_dim, theta, rope) : vk_scale_frequency(plain, rope);
         for (int p = 0; p < positions; p++) {
             float angle = (float)p * frequency;
             cs[(size_t)p * (size_t)head_dim + (size_t)i] = (float)(magnitude * cos((double)angle));
@@ -367,7 +365,7 @@ static int vk_send_tables(vp_engine *engine) {
 }
 
 void vk_measure(vp_engine *engine) {
-    vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
+    vk_arena weights = {NULL, 0}, buffers = {NULL, 0};
     vk_fill_extent(engine);
     vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, &engine->bits);
     vk_layout_buffers(&buffers, engine);
@@ -377,7 +375,7 @@ void vk_measure(vp_engine *engine) {
 
 /* Assigns the addresses and makes the host's tables. Returns 1, or 0 if out of memory. */
 static int vk_place(vp_engine *engine, char *weights_base, char *buffers_base) {
-    vk_arena weights = { weights_base, 0 }, buffers = { buffers_base, 0 };
+    vk_arena weights = {weights_base, 0}, buffers = {buffers_base, 0};
     size_t places = vk_max(2 * (size_t)engine->config.vit_positions + 1,
                            (size_t)vk_view_tokens(&engine->config)
                                * (size_t)(engine->config.window_pool * engine->config.window_pool));
@@ -411,7 +409,7 @@ void vk_free_counted_space(vp_engine *engine) {
 }
 
 vp_result vk_allocate(vp_engine *engine, vp_error *error) {
-    vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
+    vk_arena weights = {NULL, 0}, buffers = {NULL, 0};
     uint64_t free_bytes;
     char text[240];
     vk_measure(engine);
@@ -426,10 +424,10 @@ vp_result vk_allocate(vp_engine *engine, vp_error *error) {
                  "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), but %.2f GB are free on %s; %s%s",
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
-                 engine->wide ? "--weights bf16 halves it; "
-                 : !engine->bits.blocks ? "--weights int8 needs half and int4 a third; " : "",
-                 hopeless ? "even the weights do not fit"
-                          : "use fewer crops, a shorter prompt or fewer new tokens");
+                 engine->wide           ? "--weights bf16 halves it; "
+                 : !engine->bits.blocks ? "--weights int8 needs half and int4 a third; "
+                                        : "",
+                 hopeless ? "even the weights do not fit" : "use fewer crops, a shorter prompt or fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     buffers.base = weights.base + weights.used;
@@ -442,15 +440,14 @@ vp_result vk_allocate(vp_engine *engine, vp_error *error) {
 
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {
     int host = engine->backend->host_memory;
-    uint64_t element = engine->wide ? 4 : 2,
-             beside = engine->weights_bytes + engine->cache_bytes + engine->vision_bytes + engine->scratch_bytes
-                      + engine->prune_bytes;
+    uint64_t element = engine->wide ? 4 : 2, beside = engine->weights_bytes + engine->cache_bytes + engine->vision_bytes
+                                                      + engine->scratch_bytes + engine->prune_bytes;
     vp_memory_block blocks[8] = {0};
     int32_t count = 0;
     blocks[count].name = "weights";
     blocks[count++].bytes = engine->weights_bytes;
-    blocks[count].bytes_a_position = 2 * element * (uint64_t)vk_kv_width(&engine->config)
-                                     * (uint64_t)engine->config.block_count;
+    blocks[count].bytes_a_position =
+        2 * element * (uint64_t)vk_kv_width(&engine->config) * (uint64_t)engine->config.block_count;
     blocks[count].name = "KV cache";
     blocks[count++].bytes = engine->cache_bytes;
     blocks[count].name = "vision buffers";

@@ -1,5 +1,5 @@
 /* model.c - finds the description of a model and makes the pass over its weights */
-#include "model.h"
+#include "description.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,11 +9,9 @@ enum { NAME_BYTES = 192 };
 
 const vk_description *vk_description_of(const vp_model_config *config) {
     static const vk_description *const descriptions[VP_ARCHITECTURE_COUNT] = {
-        &vk_molmoe,   &vk_molmo,    &vk_olmoe,         &vk_llava,       &vk_idefics3,
-        &vk_idefics3, &vk_internvl, &vk_internvl_chat, &vk_qwen2_5_vl,  &vk_qwen3_vl,
-        &vk_qwen3_vl, &vk_gemma3,   &vk_molmo2,        &vk_llama,       &vk_llama,
-        &vk_llama,    &vk_gemma3_text, &vk_olmoe
-    };
+        &vk_molmoe,   &vk_molmo,         &vk_olmoe,      &vk_llava,    &vk_idefics3,    &vk_idefics3,
+        &vk_internvl, &vk_internvl_chat, &vk_qwen2_5_vl, &vk_qwen3_vl, &vk_qwen3_vl,    &vk_gemma3,
+        &vk_molmo2,   &vk_llama,         &vk_llama,      &vk_llama,    &vk_gemma3_text, &vk_olmoe};
     return descriptions[config->architecture];
 }
 
@@ -59,12 +57,12 @@ void vk_model_free(vk_model *model) {
 
 void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *config, int wide,
                      const vk_precision *bits) {
-    vk_pass pass = { arena, NULL, wide, *bits };
+    vk_pass pass = {arena, NULL, wide, *bits};
     model->description->weights(&pass, model, config);
 }
 
 vp_result vk_load_model(vk_loader *loader, vk_model *model, const vp_model_config *config) {
-    vk_pass pass = { NULL, loader, loader->wide, { 0, 0, 0 } };
+    vk_pass pass = {NULL, loader, loader->wide, {0, 0, 0}};
     loader->description = model->description;
     model->description->weights(&pass, model, config);
     return loader->result;
@@ -142,7 +140,7 @@ void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int ro
 }
 
 void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int frames, int flags, const char *name) {
-    const vk_piece patches = { 0, outputs, side, frames, 0 };
+    const vk_piece patches = {0, outputs, side, frames, 0};
     char text[NAME_BYTES];
     vk_pass_place(pass, linear, outputs, 3 * side * side, flags);
     if (!pass->loader) return;

@@ -4,31 +4,29 @@
 #include <stdio.h>
 
 /* synthetic weights: norms near 1, small biases, embeddings as large as the rows that they are added to */
-const vk_draw vk_common_draws[] = {
-    { "norm.weight", 1.0f, 0.1f },
-    { "norm1.weight", 1.0f, 0.1f },
-    { "norm2.weight", 1.0f, 0.1f },
-    { "layernorm_before.weight", 1.0f, 0.1f },
-    { "layernorm_after.weight", 1.0f, 0.1f },
-    { "lambda_1", 0.3f, 0.1f },
-    { "lambda_2", 0.3f, 0.1f },
-    { ".bias", 0.0f, 0.05f },
-    { "embed_tokens.weight", 0.0f, 1.7320508f },
-    { "position_embedding.weight", 0.0f, 0.5f },
-    { "pos_embed.weight", 0.0f, 0.5f },
-    { "ln_q.weight", 1.0f, 0.1f },
-    { "position_embeddings", 0.0f, 0.5f },
-    { "class_embedding", 0.0f, 0.5f },
-    { "cls_token", 0.0f, 0.5f },
-    { NULL, 0.0f, 0.0f }
-};
+const vk_draw vk_common_draws[] = {{"norm.weight", 1.0f, 0.1f},
+                                   {"norm1.weight", 1.0f, 0.1f},
+                                   {"norm2.weight", 1.0f, 0.1f},
+                                   {"layernorm_before.weight", 1.0f, 0.1f},
+                                   {"layernorm_after.weight", 1.0f, 0.1f},
+                                   {"lambda_1", 0.3f, 0.1f},
+                                   {"lambda_2", 0.3f, 0.1f},
+                                   {".bias", 0.0f, 0.05f},
+                                   {"embed_tokens.weight", 0.0f, 1.7320508f},
+                                   {"position_embedding.weight", 0.0f, 0.5f},
+                                   {"pos_embed.weight", 0.0f, 0.5f},
+                                   {"ln_q.weight", 1.0f, 0.1f},
+                                   {"position_embeddings", 0.0f, 0.5f},
+                                   {"class_embedding", 0.0f, 0.5f},
+                                   {"cls_token", 0.0f, 0.5f},
+                                   {NULL, 0.0f, 0.0f}};
 
 /* all experts of a layer, in two tensors [experts, inputs, outputs] */
 static void packed_experts(vk_pass *pass, vk_block *block, const vp_model_config *config, const char *prefix,
                            int index) {
     int d = config->d_model, dim = config->expert_dim, count = config->expert_count;
     for (int e = 0; e < count; e++) {
-        const vk_piece gate_up = { e * d, count * d, 0, 1, 2 * dim }, down = { e * dim, count * dim, 0, 1, d };
+        const vk_piece gate_up = {e * d, count * d, 0, 1, 2 * dim}, down = {e * dim, count * dim, 0, 1, d};
         vk_pass_place(pass, &block->gate_up[e], 2 * dim, d, VK_LLM);
         vk_pass_piece(pass, &block->gate_up[e], 0, 2 * dim, &gate_up, "%slayers.%d.mlp.experts.gate_up_proj", prefix,
                       index);
@@ -100,12 +98,10 @@ float vk_embedding_scale(const vp_model_config *config, int wide) {
 
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
                       const char *head) {
-    int d = config->d_model, rows = config->embedding_size,
-        once;
+    int d = config->d_model, rows = config->embedding_size, once;
     char table[96];
     snprintf(table, sizeof table, "%sembed_tokens.weight", prefix);
-    once = config->tied_head
-           && !(pass->arena ? pass->bits.head : model->head.bits);
+    once = config->tied_head && !(pass->arena ? pass->bits.head : model->head.bits);
     if (!once) {
         vk_pass_table(pass, &model->embedding, rows, d);
         vk_pass_scale(pass, vk_embedding_scale(config, pass->wide), 0.0f);

@@ -11,4 +11,4 @@ static void idefics3_weights(vk_pass *pass, vk_model *model, const vp_model_conf
                    "model.connector.modality_projection.proj");
 }
 
-const vk_description vk_idefics3 = { "Idefics3", NULL, idefics3_weights, vk_common_draws, NULL };
+const vk_description vk_idefics3 = {"Idefics3", NULL, idefics3_weights, vk_common_draws, NULL};

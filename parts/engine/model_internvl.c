@@ -3,7 +3,7 @@
  *
  * source: transformers 5.23.0, models/internvl/modeling_internvl.py; convert_internvl_weights_to_hf.py of
  * huggingface/transformers 015d3b2; OpenGVLab/InternVL, modeling_intern_vit.py and modeling_internvl_chat.py */
-#include "model.h"
+#include "description.h"
 
 #define TOWER "vision_tower."
 #define LAYER TOWER "encoder.layer.%d."
@@ -42,7 +42,7 @@ static void internvl_weights(vk_pass *pass, vk_model *model, const vp_model_conf
     vk_pass_projector(pass, model, config, "multi_modal_projector.");
 }
 
-const vk_description vk_internvl = { "InternVL", NULL, internvl_weights, vk_common_draws, NULL };
+const vk_description vk_internvl = {"InternVL", NULL, internvl_weights, vk_common_draws, NULL};
 
 /* ---- the original form: q, k and v are one matrix */
 #undef TOWER
@@ -56,11 +56,11 @@ static void chat_block_weights(vk_pass *pass, vk_vit_block *block, const vp_mode
     vk_pass_norm(pass, &block->attention_norm, width, norm, LAYER "norm1", index);
     vk_pass_norm(pass, &block->ffn_norm, width, norm, LAYER "norm2", index);
     if (config->vit_qk_norm) {
-        vk_linear *const parts[] = { &block->q, &block->k, &block->qkv };
+        vk_linear *const parts[] = {&block->q, &block->k, &block->qkv};
         vk_pass_norm(pass, &block->q_norm, width, 0, LAYER "attn.q_norm", index);
         vk_pass_norm(pass, &block->k_norm, width, 0, LAYER "attn.k_norm", index);
         for (int i = 0; i < 3; i++) {
-            const vk_piece piece = { i * width, 3 * width, 0, 1, 0 };
+            const vk_piece piece = {i * width, 3 * width, 0, 1, 0};
             vk_pass_place(pass, parts[i], width, width, 0);
             vk_pass_piece(pass, parts[i], 0, width, &piece, LAYER "attn.qkv.weight", index);
         }
@@ -83,5 +83,4 @@ static void internvl_chat_weights(vk_pass *pass, vk_model *model, const vp_model
     vk_pass_linear(pass, &model->projector_in, config->projector_dim, in, VK_BIAS, "mlp1.1");
     vk_pass_linear(pass, &model->projector_down, config->d_model, config->projector_dim, VK_BIAS, "mlp1.3");
 }
-const vk_description vk_internvl_chat = { "InternVL (original)", NULL, internvl_chat_weights, vk_common_draws,
-                                          NULL };
+const vk_description vk_internvl_chat = {"InternVL (original)", NULL, internvl_chat_weights, vk_common_draws, NULL};

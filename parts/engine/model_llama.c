@@ -2,11 +2,11 @@
  * Qwen3-MoE
  *
  * source: transformers 5.23.0, models/{llama,qwen2,qwen3,olmoe,qwen3_moe}/modeling_*.py */
-#include "model.h"
+#include "description.h"
 
 static void llama_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
     vk_pass_language(pass, model, config, "model.", "lm_head");
 }
 
-const vk_description vk_llama = { "Llama", NULL, llama_weights, vk_common_draws, NULL };
-const vk_description vk_olmoe = { "OLMoE", NULL, llama_weights, vk_common_draws, NULL };
+const vk_description vk_llama = {"Llama", NULL, llama_weights, vk_common_draws, NULL};
+const vk_description vk_olmoe = {"OLMoE", NULL, llama_weights, vk_common_draws, NULL};

@@ -9,7 +9,7 @@
 static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index) {
     int d = config->d_model, dim = config->mlp_dim, q = vk_q_width(config), kv = vk_kv_width(config),
         after = config->norm_after;
-    const vk_piece up = { 0, 2 * dim, 0, 1, 0 }, gate = { dim, 2 * dim, 0, 1, 0 }; /* ff_proj: up over gate */
+    const vk_piece up = {0, 2 * dim, 0, 1, 0}, gate = {dim, 2 * dim, 0, 1, 0}; /* ff_proj: up over gate */
     vk_pass_norm(pass, after ? &block->attn_after : &block->attn_norm, d, 0, BLOCK "attn_norm", index);
     vk_pass_norm(pass, after ? &block->ff_after : &block->ff_norm, d, 0, BLOCK "ff_norm", index);
     if (config->qk_norm) vk_pass_norm(pass, &block->q_norm, q, 0, BLOCK "q_norm", index);
@@ -28,5 +28,4 @@ static void molmo_weights(vk_pass *pass, vk_model *model, const vp_model_config 
     vk_pass_linear(pass, &model->head, config->embedding_size, config->d_model, VK_HEAD, "model.transformer.ff_out");
 }
 
-const vk_description vk_molmo = { "Molmo",        vk_check_molmo_vision, molmo_weights,
-                                 vk_molmo_draws, vk_molmo_is_dead_view };
+const vk_description vk_molmo = {"Molmo", vk_check_molmo_vision, molmo_weights, vk_molmo_draws, vk_molmo_is_dead_view};

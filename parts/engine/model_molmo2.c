@@ -17,7 +17,7 @@ static vp_result molmo2_check(const vp_model_config *config, vp_error *error) {
 static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index) {
     int d = config->d_model, dim = config->mlp_dim, q = vk_q_width(config), kv = vk_kv_width(config),
         after = config->norm_after, whole = config->qk_norm == VP_QK_NORM_WHOLE;
-    const vk_piece up = { 0, 2 * dim, 0, 1, 0 }, gate = { dim, 2 * dim, 0, 1, 0 }; /* ff_proj: up over gate */
+    const vk_piece up = {0, 2 * dim, 0, 1, 0}, gate = {dim, 2 * dim, 0, 1, 0}; /* ff_proj: up over gate */
     vk_pass_norm(pass, after ? &block->attn_after : &block->attn_norm, d, 0, BLOCK "attn_norm", index);
     vk_pass_norm(pass, after ? &block->ff_after : &block->ff_norm, d, 0, BLOCK "ff_norm", index);
     vk_pass_norm(pass, &block->q_norm, whole ? q : config->head_dim, 0, BLOCK "self_attn.q_norm", index);
@@ -36,7 +36,7 @@ static void molmo2_weights(vk_pass *pass, vk_model *model, const vp_model_config
     vk_pass_linear(pass, &model->head, config->embedding_size, config->d_model, 0, "lm_head");
 }
 
-const vk_description vk_molmo2 = { "Molmo2", molmo2_check, molmo2_weights, vk_molmo_draws, NULL };
+const vk_description vk_molmo2 = {"Molmo2", molmo2_check, molmo2_weights, vk_molmo_draws, NULL};
 
 /* ---- windows over the whole image in one view, and over the joined patches of the crops */
 static int windows_across(int patches, int pool) { return (patches + pool - 1) / pool; }
@@ -61,8 +61,8 @@ int vk_request_image_tokens(const vp_model_config *config, const vp_request *req
 
 /* the crop along an axis that provides patch `at`; each crop provides the patches outside its margins */
 static int crop_of(const vp_geometry *geometry, int at, int crops) {
-    int window = geometry->crop_px / geometry->patch_px - geometry->margin_left_patches
-                 - geometry->margin_right_patches,
+    int window =
+            geometry->crop_px / geometry->patch_px - geometry->margin_left_patches - geometry->margin_right_patches,
         crop = at < geometry->margin_left_patches ? 0 : (at - geometry->margin_left_patches) / window;
     return crop < crops ? crop : crops - 1;
 }
@@ -73,8 +73,8 @@ static int32_t *put_windows(const vp_model_config *config, int32_t *places, int 
     int side = geometry->crop_px / geometry->patch_px, pool = config->window_pool,
         stride = side - geometry->margin_left_patches - geometry->margin_right_patches,
         height = canvas_patches(geometry, rows), width = canvas_patches(geometry, cols),
-        down = windows_across(height, pool), across = windows_across(width, pool),
-        top = (down * pool - height) / 2, left = (across * pool - width) / 2;
+        down = windows_across(height, pool), across = windows_across(width, pool), top = (down * pool - height) / 2,
+        left = (across * pool - width) / 2;
     for (int window = 0; window < down * across; window++)
         for (int i = 0; i < pool * pool; i++) {
             int y = window / across * pool + i / pool - top, x = window % across * pool + i % pool - left, crop_y,
@@ -83,8 +83,8 @@ static int32_t *put_windows(const vp_model_config *config, int32_t *places, int 
             if (y < 0 || x < 0 || y >= height || x >= width) continue;
             crop_y = crop_of(geometry, y, rows);
             crop_x = crop_of(geometry, x, cols);
-            places[-1] = (first + crop_y * cols + crop_x) * side * side + (y - crop_y * stride) * side + x
-                         - crop_x * stride;
+            places[-1] =
+                (first + crop_y * cols + crop_x) * side * side + (y - crop_y * stride) * side + x - crop_x * stride;
         }
     return places;
 }
@@ -92,6 +92,5 @@ static int32_t *put_windows(const vp_model_config *config, int32_t *places, int 
 void vk_send_windows(vp_engine *engine, const vp_request *request) {
     int32_t *end = put_windows(&engine->config, engine->host_places, 0, 1, 1);
     end = put_windows(&engine->config, end, 1, vk_image_at(request, 0).rows, vk_image_at(request, 0).cols);
-    vk_send(engine, engine->buffers.places, engine->host_places,
-            (size_t)(end - engine->host_places) * sizeof *end);
+    vk_send(engine, engine->buffers.places, engine->host_places, (size_t)(end - engine->host_places) * sizeof *end);
 }

@@ -86,16 +86,9 @@ static void molmoe_weights(vk_pass *pass, vk_model *model, const vp_model_config
 
 /* synthetic weights: norms near 1, small biases, embeddings as large as the rows that they are added to */
 const vk_draw vk_molmo_draws[] = {
-    { "norm.weight", 1.0f, 0.1f },
-    { "ln_f.weight", 1.0f, 0.1f },
-    { "pre_ln.weight", 1.0f, 0.1f },
-    { ".bias", 0.0f, 0.05f },
-    { "wte.embedding", 0.0f, 1.7320508f },
-    { "new_embedding", 0.0f, 1.7320508f },
-    { "embedding", 0.0f, 0.5f },
-    { "pad_embed", 0.0f, 0.3f },
-    { NULL, 0.0f, 0.0f }
-};
+    {"norm.weight", 1.0f, 0.1f}, {"ln_f.weight", 1.0f, 0.1f},         {"pre_ln.weight", 1.0f, 0.1f},
+    {".bias", 0.0f, 0.05f},      {"wte.embedding", 0.0f, 1.7320508f}, {"new_embedding", 0.0f, 1.7320508f},
+    {"embedding", 0.0f, 0.5f},   {"pad_embed", 0.0f, 0.3f},           {NULL, 0.0f, 0.0f}};
 
 /* the reference treats a view with a pixel of exactly -1 as padding: its features are zeroed */
 int32_t vk_molmo_is_dead_view(const float *pixels, size_t count) {
@@ -104,5 +97,5 @@ int32_t vk_molmo_is_dead_view(const float *pixels, size_t count) {
     return dead;
 }
 
-const vk_description vk_molmoe = { "MolmoE",       vk_check_molmo_vision, molmoe_weights,
-                                  vk_molmo_draws, vk_molmo_is_dead_view };
+const vk_description vk_molmoe = {"MolmoE", vk_check_molmo_vision, molmoe_weights, vk_molmo_draws,
+                                  vk_molmo_is_dead_view};

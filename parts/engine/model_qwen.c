@@ -3,7 +3,7 @@
  * source: transformers 5.23.0, models/{qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/modeling_*.py. Qwen2.5-VL's tower has windows,
  * RMS norms and SwiGLU; Qwen3-VL's has a stretched table of positions, and also provides features for the first blocks
  * of the language model. Tensors have the names and layouts of published checkpoints. */
-#include "model.h"
+#include "description.h"
 
 #define LAYER "%sblocks.%d."
 static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model_config *config, const char *tower,
@@ -64,5 +64,5 @@ static vp_result check(const vp_model_config *config, vp_error *error) {
     return VP_OK;
 }
 
-const vk_description vk_qwen2_5_vl = { "Qwen2.5-VL", check, qwen2_5_vl_weights, vk_common_draws, NULL };
-const vk_description vk_qwen3_vl = { "Qwen3-VL", check, qwen3_vl_weights, vk_common_draws, NULL };
+const vk_description vk_qwen2_5_vl = {"Qwen2.5-VL", check, qwen2_5_vl_weights, vk_common_draws, NULL};
+const vk_description vk_qwen3_vl = {"Qwen3-VL", check, qwen3_vl_weights, vk_common_draws, NULL};

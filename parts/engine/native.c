@@ -31,13 +31,13 @@ static void vk_order_windows(vp_engine *engine, const vk_picture *picture, int s
         cols = picture->grid.cols / pool, next = picture->first;
     for (int kind = 0; kind < VK_WINDOWS; kind++) {
         int right = kind & 1, lower = kind >> 1, height = lower ? rows % side : side,
-            width = right ? cols % side : side,
-            down = lower ? height > 0 : rows / side, across = right ? width > 0 : cols / side;
-        const vk_window window = { next * unit, height > 0 && width > 0 ? down * across : 0, height * width * unit };
+            width = right ? cols % side : side, down = lower ? height > 0 : rows / side,
+            across = right ? width > 0 : cols / side;
+        const vk_window window = {next * unit, height > 0 && width > 0 ? down * across : 0, height * width * unit};
         if (window.batch) engine->windows[engine->window_count++] = window;
         for (int i = 0; i < window.batch; i++) {
             int top = lower ? rows - height : i / across * side, left = right ? cols - width : i % across * side;
-            const int box[4] = { top, top + height, left, left + width };
+            const int box[4] = {top, top + height, left, left + width};
             next = vk_put_views(engine, picture, box, next);
         }
     }
@@ -50,10 +50,10 @@ void vk_send_grid(vp_engine *engine, const vp_request *request) {
     engine->window_count = 0;
     for (int image = 0; image < engine->picture_count; image++) {
         const vp_image_views views = vk_image_at(request, image);
-        const vk_picture picture = { { views.rows * pool, views.cols * pool, pool, config->vit_table_side },
-                                     first, views.views };
-        const vk_window whole = { first * unit, 1, views.views * unit };
-        const int box[4] = { 0, views.rows, 0, views.cols };
+        const vk_picture picture = {
+            {views.rows * pool, views.cols * pool, pool, config->vit_table_side}, first, views.views};
+        const vk_window whole = {first * unit, 1, views.views * unit};
+        const int box[4] = {0, views.rows, 0, views.cols};
         engine->pictures[image] = picture;
         engine->wholes[image] = whole;
         if (config->vit_window) vk_order_windows(engine, &picture, config->vit_window);

@@ -59,14 +59,13 @@ static void vk_source_column(const vk_source *source, int64_t row, void *out, in
         float value = 0.0f;
         if (i < columns && source->synthetic)
             value = source->offset + source->scale * vk_drawn(vk_row_key(source, from), (uint32_t)row);
-        else if (i < columns)
-            value = vk_element_of(&source->tensor, (size_t)(from * source->columns + row));
+        else if (i < columns) value = vk_element_of(&source->tensor, (size_t)(from * source->columns + row));
         vk_put(out, (size_t)i, value, wide);
     }
 }
 
 static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
-                             int wide) {
+                                  int wide) {
     const unsigned char *data = source->tensor.data;
     size_t first = (size_t)(source->first + row) * (size_t)columns;
     int rest = padded_columns - columns;
@@ -162,9 +161,9 @@ static VK_CLONES void vk_draw_pairs(const vk_source *source, const uint32_t *key
                                     int k_padded) {
     const float scale = source->scale, offset = source->offset;
     for (int j = 0; j < k / 2; j++, lines += VK_PAD)
-        VK_SIMD for (int c = 0; c < VK_PAD; c++)
-            lines[c] = vk_f2b(offset + scale * vk_drawn(keys[c], (uint32_t)(2 * j)))
-                       | (uint32_t)vk_f2b(offset + scale * vk_drawn(keys[c], (uint32_t)(2 * j + 1))) << 16;
+        VK_SIMD for (int c = 0; c < VK_PAD; c++) lines[c] =
+            vk_f2b(offset + scale * vk_drawn(keys[c], (uint32_t)(2 * j)))
+            | (uint32_t)vk_f2b(offset + scale * vk_drawn(keys[c], (uint32_t)(2 * j + 1))) << 16;
     if (k % 2) {
         for (int c = 0; c < VK_PAD; c++) lines[c] = vk_f2b(offset + scale * vk_drawn(keys[c], (uint32_t)(k - 1)));
         lines += VK_PAD;
@@ -218,7 +217,7 @@ static inline uint32_t vk_integer_of(float value, float inverse, const int bits,
 }
 /* makes a line of words from the f32 lines that its bytes encode: kernels/cpu/quant_rows.h */
 static VK_ALWAYS void vk_quantise_words(uint32_t *words, const float *lines, const float *inverse, int first, int last,
-                                     const int bits, const int is_tame) {
+                                        const int bits, const int is_tame) {
     const float *a = lines, *b = lines + 2 * VK_PAD, *c = lines + VK_PAD, *d = lines + 3 * VK_PAD;
     VK_SIMD for (int i = first; i < last; i++) {
         uint32_t word = vk_integer_of(a[i], inverse[i], bits, is_tame)
@@ -317,8 +316,7 @@ static void vk_pack_panel(const vk_source *source, const vk_linear *linear, int6
 int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows) {
     const size_t row_bytes = (size_t)linear->k_padded * (linear->wide || linear->bits ? 4 : 2);
     int first_panel = first_row / VK_PAD, last_panel = (first_row + rows - 1) / VK_PAD, failed = 0;
-    VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
-    {
+    VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed)) {
         uint32_t *buffer = malloc(row_bytes * VK_PAD);
         failed = buffer == NULL;
         VK_PRAGMA(omp for schedule(dynamic))
@@ -369,8 +367,7 @@ int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_
         char *to = (char *)linear->weights + (size_t)(first_row + first) * row_bytes,
              *at = (char *)loader->backend->stage(loader->queue, to, (size_t)now * row_bytes);
         uint16_t *scales_to = linear->scales + (size_t)(first_row + first) * blocks;
-        VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
-        {
+        VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed)) {
             float *row = malloc((size_t)linear->k_padded * sizeof *row);
             failed = row == NULL;
             VK_PRAGMA(omp for schedule(static))

@@ -87,7 +87,7 @@ static vp_result vk_plan_late(const vp_request *request, vk_pruning *plan, int k
     return result == VP_OK ? vk_needs_block(request, prune, prune->layer - 1, error) : result;
 }
 static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
-                               vp_error *error) {
+                              vp_error *error) {
     vp_prune *prune = &plan->how;
     const int pivots = prune->pivot_image + prune->pivot_text, behind = vk_text_behind(config, request);
     int64_t kept;
@@ -129,7 +129,7 @@ static int vk_is_plain_projector(const vp_model_config *config, const vp_request
            && request->views == 1 && config->vit_layer_count == 1;
 }
 static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
-                              vp_error *error) {
+                             vp_error *error) {
     const vp_prune *prune = &plan->how;
     const int is_published = vk_is_plain_projector(config, request) && prune->positions != VP_PRUNE_KEEP;
     int keep = 0, most;
@@ -161,7 +161,7 @@ static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *re
     return VP_OK;
 }
 static vp_result vk_plan_pool(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
-                               vp_error *error) {
+                              vp_error *error) {
     const int side = vp_geometry_patches_per_side(&config->geometry) / config->geometry.pool;
     if (plan->how.positions == VP_PRUNE_KEEP)
         return vk_refuse(error, VP_ERR_RANGE, &plan->how, "the mean of four tokens has no position to keep");
@@ -210,10 +210,10 @@ static vp_result vk_plan_positions(const vp_model_config *config, vk_pruning *pl
     if (is_mrope && prune->positions == VP_PRUNE_COMPACT)
         return vk_refuse(error, VP_ERR_UNSUPPORTED, prune,
                          "compact positions are undefined in this model's three dimensions; use positions=keep");
-    plan->keeps_positions = prune->positions == VP_PRUNE_PUBLISHED
-                                ? is_mrope || plan->early == VK_EARLY_MERGE
-                                      || (plan->cut_count && prune->method != VP_PRUNE_PDROP)
-                                : prune->positions == VP_PRUNE_KEEP;
+    plan->keeps_positions =
+        prune->positions == VP_PRUNE_PUBLISHED
+            ? is_mrope || plan->early == VK_EARLY_MERGE || (plan->cut_count && prune->method != VP_PRUNE_PDROP)
+            : prune->positions == VP_PRUNE_KEEP;
     if (plan->early == VK_EARLY_NONE && !plan->cut_count) plan->keeps_positions = 0;
     return VP_OK;
 }
@@ -318,8 +318,8 @@ void vk_begin_pruning(vp_engine *engine, const vp_request *request) {
     pruning->kept = pruning->tokens;
     pruning->now_rows = request->input_count;
     pruning->from = engine->buffers.image_features;
-    pruning->level = (size_t)engine->max_views * (size_t)vk_view_tokens(&engine->config)
-                     * (size_t)engine->config.d_model;
+    pruning->level =
+        (size_t)engine->max_views * (size_t)vk_view_tokens(&engine->config) * (size_t)engine->config.d_model;
     if (pruning->how.method == VP_PRUNE_NONE) return;
     vk_find_tokens(engine, request);
     for (int row = 0; row < request->input_count; row++) host.row_at[row] = row;
@@ -379,10 +379,9 @@ static void vk_turn_region(vp_engine *engine, const vp_request *request, int reg
         for (int i = 0; i < added; i++) positions[rows + i] = is_mrope ? positions[all + i] : all + i;
         vk_send_ints(engine, prune->positions + (size_t)axis * stride, positions, rows + added);
     }
-    engine->backend->kernels.compose_rope(engine->queue, prune->cs + table,
-                                          is_mrope ? engine->buffers.cs_table : engine->buffers.cs, prune->positions,
-                                          is_mrope ? engine->buffers.rope_axes : prune->axes, rows + added,
-                                          engine->max_sequence, config->head_dim);
+    engine->backend->kernels.compose_rope(
+        engine->queue, prune->cs + table, is_mrope ? engine->buffers.cs_table : engine->buffers.cs, prune->positions,
+        is_mrope ? engine->buffers.rope_axes : prune->axes, rows + added, engine->max_sequence, config->head_dim);
     pruning->regions[region].cs = prune->cs + table;
     if (config->sliding_window) vk_window_region(engine, host->positions, rows + added, region);
     if (!prune->cs_local) return;
@@ -543,8 +542,8 @@ static void vk_zip_rows(vp_engine *engine, int rows, int width, int in_place) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
     vk_prune_buffers *prune = &engine->buffers.prune;
-    vk_zip zip = { pruning->dominant, pruning->contextual, 0, host->dominant, host->targets, host->merged,
-                   host->assigned };
+    vk_zip zip = {pruning->dominant, pruning->contextual, 0, host->dominant, host->targets,
+                  host->merged,      host->assigned};
     zip.merged_count = rows - pruning->early_keep;
     (void)vk_prune_targets(rows, zip.dominant, zip.dominant_count, zip.target_count, zip.targets, zip.merged);
     memset(zip.assigned, 0, (size_t)zip.merged_count * sizeof *zip.assigned);
@@ -571,10 +570,9 @@ static void vk_send_lists(vp_engine *engine) {
 static void vk_send_merged(vp_engine *engine, float *out, const float *from, int width) {
     const vk_pruning *pruning = &engine->pruning;
     const vk_prune_buffers *prune = &engine->buffers.prune;
-    engine->backend->kernels.mean_rows(engine->queue, out, from,
-                                       pruning->early == VK_EARLY_POOL ? NULL : prune->index, prune->list,
-                                       prune->start, pruning->early_keep, pruning->host.start[pruning->early_keep],
-                                       width);
+    engine->backend->kernels.mean_rows(engine->queue, out, from, pruning->early == VK_EARLY_POOL ? NULL : prune->index,
+                                       prune->list, prune->start, pruning->early_keep,
+                                       pruning->host.start[pruning->early_keep], width);
 }
 /* passes rows f32 [count, vit_width], which are already tokens, through a connector of two matrices */
 static void vk_project_rows(vp_engine *engine, const float *rows, int count, float *features) {
@@ -721,8 +719,7 @@ static void vk_score_query(vp_engine *engine, int block, const void *query, int 
     job.scale = 1.0f / sqrtf((float)config->head_dim);
     engine->backend->kernels.attention_tops(engine->queue, &job, engine->wide);
     engine->backend->kernels.attention_received(engine->queue, &job, engine->wide);
-    engine->backend->fetch(engine->queue, host->scores + gone, prune->scores,
-                           (size_t)job.keys * sizeof *host->scores);
+    engine->backend->fetch(engine->queue, host->scores + gone, prune->scores, (size_t)job.keys * sizeof *host->scores);
     for (int i = 0; i < gone; i++) host->scores[i] = 0.0f;
 }
 /* chooses by the last query's attention to image tokens */
@@ -756,8 +753,8 @@ static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
     vk_norm_before(engine, &layer->attn_norm, 0, rows);
     to->linear(engine->queue, buffers->qkv, linear.n, buffers->normed, ld, rows, &linear, VK_STORE_F32);
     heads.heads = is_apart ? 0 : config->head_count;
-    to->kernels.qk_norm_rope(engine->queue, buffers->q, key, value, buffers->qkv, &heads,
-                             buffers->position + cut, rows, ldq, wide);
+    to->kernels.qk_norm_rope(engine->queue, buffers->q, key, value, buffers->qkv, &heads, buffers->position + cut, rows,
+                             ldq, wide);
     if (is_apart) {
         heads.heads = config->head_count;
         vk_send(engine, position, &last, sizeof last);
@@ -766,8 +763,8 @@ static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
                    VK_STORE_F32);
         to->kernels.qk_norm_rope(engine->queue, buffers->q, key, value, buffers->qkv, &heads, position, 1, ldq, wide);
     }
-    vk_score_query(engine, block,
-                   (const char *)buffers->q + (is_apart ? 0 : (size_t)last * (size_t)ldq * element), rows);
+    vk_score_query(engine, block, (const char *)buffers->q + (is_apart ? 0 : (size_t)last * (size_t)ldq * element),
+                   rows);
     vk_choose_attended(engine, keep);
 }
 /* DART: picks pivots by the norm of their keys, then the tokens least similar to each pivot */
@@ -867,16 +864,15 @@ void vk_dump_kept(vp_engine *engine, const vp_request *request) {
     pruning->reply->kept_count = pruning->early == VK_EARLY_POOL        ? 0
                                  : pruning->early == VK_EARLY_CONNECTOR ? pruning->dominant - 1
                                                                         : pruning->kept;
-    if (dump->kept)
-        memcpy(dump->kept, host->kept, (size_t)pruning->reply->kept_count * sizeof *dump->kept);
+    if (dump->kept) memcpy(dump->kept, host->kept, (size_t)pruning->reply->kept_count * sizeof *dump->kept);
     for (int i = 0; i < pruning->kept && dump->kept_features; i++)
-        vk_dump_fetch(engine, dump->kept_features + (size_t)i * d,
-                      engine->buffers.x + (size_t)host->index[i] * d, d * sizeof(float));
+        vk_dump_fetch(engine, dump->kept_features + (size_t)i * d, engine->buffers.x + (size_t)host->index[i] * d,
+                      d * sizeof(float));
     if (!dump->kept_positions) return;
     for (size_t axis = 0; axis < 3; axis++)
         for (int row = 0; row < pruning->now_rows; row++)
-            dump->kept_positions[axis * count + (size_t)row] =
-                !pruning->keeps_positions          ? row
-                : axis && !vk_has_mrope(config)    ? host->row_at[row]
-                                                   : host->positions[axis * stride + (size_t)row];
+            dump->kept_positions[axis * count + (size_t)row] = !pruning->keeps_positions ? row
+                                                               : axis && !vk_has_mrope(config)
+                                                                   ? host->row_at[row]
+                                                                   : host->positions[axis * stride + (size_t)row];
 }

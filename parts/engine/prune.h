@@ -65,31 +65,31 @@ enum { VK_REGIONS_MAX = VP_PRUNE_CUTS_MAX + 1 };
 
 /* on the device; "image tokens" is the largest number of any request */
 typedef struct vk_prune_buffers {
-    float *features;  /* f32 [1 + deepstack_count, image tokens, d_model]: kept features */
-    float *tokens;    /* f32 [image tokens, vit_width]: rows merged before the connector */
-    float *unit;      /* f32: normalised rows: image tokens (d_model) or tower rows (its head_dim) */
-    float *pivots;    /* f32 [VP_PRUNE_PIVOTS_MAX, d_model], also normalised */
-    float *products;  /* f32 [VP_PRUNE_PIVOTS_MAX, image tokens] */
-    float *scores;    /* f32: one per row of the sequence or the tower, or per image token */
-    float *tops;      /* f32 [queries, heads, 2] */
-    float *patch_keys; /* f32 [max_views * vit_positions, vit_head_dim]: mean over heads */
-    float *metric;     /* f32 [image tokens, vit_head_dim]: mean over a token's patches */
-    float *x;          /* f32 [max_sequence, d_model] */
-    float *cs;         /* f32 [VK_REGIONS_MAX, max_sequence, head_dim], for kept positions; .. */
-    float *cs_local;   /* .. and for blocks with a separate table */
-    int32_t *gone;     /* [VK_REGIONS_MAX, max_sequence], for models with a window: as in vk_heads */
+    float *features;               /* f32 [1 + deepstack_count, image tokens, d_model]: kept features */
+    float *tokens;                 /* f32 [image tokens, vit_width]: rows merged before the connector */
+    float *unit;                   /* f32: normalised rows: image tokens (d_model) or tower rows (its head_dim) */
+    float *pivots;                 /* f32 [VP_PRUNE_PIVOTS_MAX, d_model], also normalised */
+    float *products;               /* f32 [VP_PRUNE_PIVOTS_MAX, image tokens] */
+    float *scores;                 /* f32: one per row of the sequence or the tower, or per image token */
+    float *tops;                   /* f32 [queries, heads, 2] */
+    float *patch_keys;             /* f32 [max_views * vit_positions, vit_head_dim]: mean over heads */
+    float *metric;                 /* f32 [image tokens, vit_head_dim]: mean over a token's patches */
+    float *x;                      /* f32 [max_sequence, d_model] */
+    float *cs;                     /* f32 [VK_REGIONS_MAX, max_sequence, head_dim], for kept positions; .. */
+    float *cs_local;               /* .. and for blocks with a separate table */
+    int32_t *gone;                 /* [VK_REGIONS_MAX, max_sequence], for models with a window: as in vk_heads */
     int32_t *index, *list, *start; /* rows; members of rows, and the start of each row's members */
     int32_t *positions, *axes;     /* int32 [3, max_sequence], and zeros [head_dim / 2]: all pairs use one position */
 } vk_prune_buffers;
 
 /* on the host, with the same sizes */
 typedef struct vk_prune_host {
-    int32_t *place, *source;  /* for each image token: its row in the whole sequence, and the row of its feature */
-    int32_t *kept, *chosen;   /* image tokens kept so far; those of the next cut, as indices into them */
-    int32_t *row_at;          /* for each kept row, its row in the whole sequence */
+    int32_t *place, *source; /* for each image token: its row in the whole sequence, and the row of its feature */
+    int32_t *kept, *chosen;  /* image tokens kept so far; those of the next cut, as indices into them */
+    int32_t *row_at;         /* for each kept row, its row in the whole sequence */
     int32_t *base, *list, *start, *index, *positions, *reach, *gone;
     int32_t *dominant, *targets, *merged, *assigned; /* VisionZip's */
-    float *scores;            /* scores as on the device, or cosines [VP_PRUNE_PIVOTS_MAX, image tokens] */
+    float *scores; /* scores as on the device, or cosines [VP_PRUNE_PIVOTS_MAX, image tokens] */
     vk_rank *ranks;
     int64_t *draws;
     unsigned char *flags;
@@ -98,7 +98,7 @@ typedef struct vk_prune_host {
 
 typedef struct vk_region {
     int first_block, rows;
-    const float *cs, *cs_local; /* NULL: the engine's tables */
+    const float *cs, *cs_local;         /* NULL: the engine's tables */
     const int32_t *gone, *gone_counted; /* with kept positions and a window: as in vk_heads */
 } vk_region;
 /* a cut before block `block` keeps `keep` of the image tokens present there */
@@ -106,10 +106,10 @@ typedef struct vk_prune_cut { int block, keep; } vk_prune_cut;
 /* ways to drop tokens before the language model */
 typedef enum vk_prune_early {
     VK_EARLY_NONE,
-    VK_EARLY_CHOICE,    /* some features are kept */
-    VK_EARLY_POOL,      /* each square of features becomes one */
-    VK_EARLY_MERGE,     /* some keep their positions, and others are merged into them */
-    VK_EARLY_CONNECTOR  /* the same before the connector, with the class token: VisionZip as published */
+    VK_EARLY_CHOICE,   /* some features are kept */
+    VK_EARLY_POOL,     /* each square of features becomes one */
+    VK_EARLY_MERGE,    /* some keep their positions, and others are merged into them */
+    VK_EARLY_CONNECTOR /* the same before the connector, with the class token: VisionZip as published */
 } vk_prune_early;
 
 /* state of the running request */
@@ -118,12 +118,12 @@ typedef struct vk_pruning {
     vk_prune_early early;
     int tokens, early_keep, cut_count, keeps_positions, skips_features;
     int dominant, contextual, text_pivots;
-    int features; /* number that reaches the language model */
+    int features;       /* number that reaches the language model */
     int kept, now_rows; /* image tokens and rows kept so far */
     vk_prune_cut cuts[VP_PRUNE_CUTS_MAX];
     int region_count;
     vk_region regions[VK_REGIONS_MAX];
-    const float *from;   /* the language model's features, and the distance between levels */
+    const float *from; /* the language model's features, and the distance between levels */
     size_t level;
     vp_reply *reply;
     vk_prune_host host;

@@ -11,9 +11,7 @@ static int order_values(const void *left, const void *right) {
     const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     return (a > b) - (a < b);
 }
-void vk_prune_sort(int32_t *values, int32_t count) {
-    qsort(values, (size_t)count, sizeof *values, order_values);
-}
+void vk_prune_sort(int32_t *values, int32_t count) { qsort(values, (size_t)count, sizeof *values, order_values); }
 
 void vk_prune_random(int32_t tokens, int32_t keep, uint32_t seed, int64_t *scratch, int32_t *kept) {
     (void)vp_sampler_choice(seed, (size_t)tokens, (size_t)keep, scratch);
@@ -69,9 +67,9 @@ void vk_prune_merge(const vk_zip *zip, int in_place, int32_t *rows, int32_t *lis
     const int32_t count = zip->dominant_count + zip->target_count;
     int32_t next = 0, dominant = 0, target = 0;
     for (int32_t i = 0; i < count; i++) {
-        const int is_target = dominant == zip->dominant_count
-                              || (in_place && target < zip->target_count
-                                  && zip->targets[target] < zip->dominant[dominant]);
+        const int is_target =
+            dominant == zip->dominant_count
+            || (in_place && target < zip->target_count && zip->targets[target] < zip->dominant[dominant]);
         rows[i] = is_target ? zip->targets[target] : zip->dominant[dominant];
         start[i] = next;
         for (int32_t m = 0; m < zip->merged_count && is_target; m++)

@@ -57,8 +57,8 @@ void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int r
     enum { COLUMNS = 256 }; /* one strip at a time, so that a dump needs no extra memory */
     for (size_t from = 0; from < d; from += COLUMNS) {
         size_t count = d - from < (size_t)COLUMNS ? d - from : (size_t)COLUMNS;
-        double sum[COLUMNS] = { 0.0 };
-        float row[COLUMNS] = { 0.0f };
+        double sum[COLUMNS] = {0.0};
+        float row[COLUMNS] = {0.0f};
         for (size_t row_index = 0; row_index < rows; row_index++) {
             vk_dump_fetch(engine, row, engine->buffers.x + row_index * d + from, count * sizeof(float));
             for (size_t i = 0; i < count; i++) sum[i] += (double)row[i];
@@ -85,8 +85,8 @@ void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage) {
     segment->stage = stage;
     segment->slot = ended ? (int)vk_spare_marks(engine) + engine->segment_count : (int)stage + 1;
     engine->segment_count++;
-    now_ns = engine->backend->mark(engine->queue, segment->slot,
-                                   stage == VP_STAGE_SAMPLE ? engine->buffers.token : NULL);
+    now_ns =
+        engine->backend->mark(engine->queue, segment->slot, stage == VP_STAGE_SAMPLE ? engine->buffers.token : NULL);
     reply->times.wall_ns[stage] += now_ns - engine->since_ns;
     engine->since_ns = now_ns;
     for (; engine->queue->log && engine->logged < engine->queue->log_count

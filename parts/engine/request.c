@@ -22,8 +22,8 @@ static vp_result vk_check_images(const vp_model_config *config, const vp_request
             return vp_fail(error, VP_ERR_RANGE, i, "request grid",
                            is_stitched ? "rows times columns plus one must equal the number of views"
                                        : "rows times columns must equal the number of views");
-        if (image.views < 1) return vp_fail(error, VP_ERR_RANGE, i, "request images",
-                                            "an image needs at least one view");
+        if (image.views < 1)
+            return vp_fail(error, VP_ERR_RANGE, i, "request images", "an image needs at least one view");
     }
     return sum == request->views
                ? VP_OK
@@ -66,8 +66,7 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         if (request->span_ends[i] <= i || request->span_ends[i] > request->input_count)
             return vp_fail(error, VP_ERR_RANGE, i, "span_ends", "must be above the token's index, at most input_count");
     if ((int)request->timing < VP_TIMING_STAGE || (int)request->timing > VP_TIMING_KERNEL)
-        return vp_fail(error, VP_ERR_RANGE, -1, "timing",
-                       "must be VP_TIMING_STAGE, VP_TIMING_OFF or VP_TIMING_KERNEL");
+        return vp_fail(error, VP_ERR_RANGE, -1, "timing", "must be VP_TIMING_STAGE, VP_TIMING_OFF or VP_TIMING_KERNEL");
     if (request->launch_capacity < 0 || (request->launch_capacity && !request->launches))
         return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launches must have room for launch_capacity records");
     if (request->span_capacity < 0 || (request->span_capacity && !request->spans))
@@ -97,8 +96,7 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         if (request->image_input_idx[i] >= request->input_count)
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position beyond the end of the sequence");
         else if (config->vit_native && request->image_input_idx[i] <= (i ? request->image_input_idx[i - 1] : -1))
-            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx",
-                           "must ascend: views are in order");
+            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "must ascend: views are in order");
     return VP_OK;
 }
 
@@ -207,7 +205,7 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
 /* reads the device's times once all marks up to that of the last token are reached */
 static void vk_read_times(vp_engine *engine, vp_reply *reply) {
     vp_stage_times *times = &reply->times;
-    unsigned char begun[VP_STAGE_COUNT] = { 0 };
+    unsigned char begun[VP_STAGE_COUNT] = {0};
     int last = 0, timed = engine->queue->timing != VP_TIMING_OFF;
     int64_t at = 0;
     if (reply->token_count > 1) {

@@ -51,14 +51,11 @@ static void vk_vit_keep(vp_engine *engine, int layer, int first, int count) {
     const vk_norm *norm = &engine->model.post_ln;
     int rows = count * config->vit_positions, width = config->vit_width;
     size_t view_floats = (size_t)config->vit_positions * (size_t)width;
-    float *out = engine->buffers.hidden
-                 + ((size_t)layer * (size_t)engine->max_views + (size_t)first) * view_floats;
+    float *out = engine->buffers.hidden + ((size_t)layer * (size_t)engine->max_views + (size_t)first) * view_floats;
     if (norm->weight)
         engine->backend->kernels.layernorm(engine->queue, out, engine->buffers.vit_x, norm->weight, norm->bias, rows,
                                            width, width, config->vit_norm_eps, 1);
-    else
-        engine->backend->copy(engine->queue, out, engine->buffers.vit_x,
-                              (size_t)count * view_floats * sizeof(float));
+    else engine->backend->copy(engine->queue, out, engine->buffers.vit_x, (size_t)count * view_floats * sizeof(float));
 }
 
 static void vk_vit_norm(vp_engine *engine, void *out, const float *in, const vk_norm *norm, int rows, int ld,
@@ -94,8 +91,7 @@ static void vk_vit_attend(vp_engine *engine, int block, int count) {
     job.head_dim = config->vit_head_dim;
     if (config->vit_native)
         to->kernels.grid_turn(engine->queue, buffers->vit_qkv, buffers->vit_cs, buffers->places,
-                               count * config->vit_positions,
-                              2 * job.heads, job.head_dim, ld3, engine->wide);
+                              count * config->vit_positions, 2 * job.heads, job.head_dim, ld3, engine->wide);
     for (int i = 0; i < sequence_count; i++) {
         const size_t first = (size_t)sequences[i].first;
         job.batch = sequences[i].batch;
@@ -110,7 +106,7 @@ static void vk_vit_attend(vp_engine *engine, int block, int count) {
 
 /* vit_x += the block's MLP of vit_normed */
 static void vk_vit_mlp(vp_engine *engine, const vk_vit_block *layer, int rows) {
-    static const vk_epilogue gelu[] = { VK_QUICKGELU, VK_GELU, VK_GELU_TANH }; /* in the order of vp_gelu */
+    static const vk_epilogue gelu[] = {VK_QUICKGELU, VK_GELU, VK_GELU_TANH}; /* in the order of vp_gelu */
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
@@ -134,8 +130,8 @@ static void vk_vit_mlp(vp_engine *engine, const vk_vit_block *layer, int rows) {
 static void vk_vit_qkv(vp_engine *engine, const vk_vit_block *layer, int rows) {
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
-    const vk_linear *const linears[] = { &layer->q, &layer->k };
-    const vk_norm *const norms[] = { &layer->q_norm, &layer->k_norm };
+    const vk_linear *const linears[] = {&layer->q, &layer->k};
+    const vk_norm *const norms[] = {&layer->q_norm, &layer->k_norm};
     int width = engine->config.vit_width, ld = vk_padded(width), ld3 = vk_padded(3 * width);
     size_t part = (size_t)width * (engine->wide ? 4 : 2);
     for (int i = 0; i < 2 && engine->config.vit_qk_norm; i++) {
@@ -205,11 +201,11 @@ static void vk_pool(vp_engine *engine, int first, int count, float *features) {
         side = vp_geometry_patches_per_side(&config->geometry), pool = config->geometry.pool;
     size_t view_floats = (size_t)config->vit_positions * (size_t)width;
     vk_at(engine->queue, VP_PART_POOLING, -1);
-    engine->backend->kernels.pool_windows(
-        engine->queue, buffers->pool_keys, buffers->pool_query_in, buffers->hidden + (size_t)first * view_floats,
-        engine->masks + (size_t)first * (size_t)(side * side), buffers->dead + first, engine->model.pad_embed,
-        (size_t)engine->max_views * view_floats, count, layers, width, side, pool, vk_padded(width * layers),
-        engine->wide);
+    engine->backend->kernels.pool_windows(engine->queue, buffers->pool_keys, buffers->pool_query_in,
+                                          buffers->hidden + (size_t)first * view_floats,
+                                          engine->masks + (size_t)first * (size_t)(side * side), buffers->dead + first,
+                                          engine->model.pad_embed, (size_t)engine->max_views * view_floats, count,
+                                          layers, width, side, pool, vk_padded(width * layers), engine->wide);
     vk_pool_rows(engine, count * vp_geometry_tokens_per_crop(&config->geometry), pool * pool, NULL, features);
 }
 /* windows that span crops, at most as many at once as in `count` views */
@@ -222,10 +218,10 @@ static void vk_stitch(vp_engine *engine, int first, int count, float *features) 
     const int32_t *places = buffers->places + (size_t)first * (size_t)vk_view_tokens(config) * (size_t)n;
     if (windows <= 0) return;
     vk_at(engine->queue, VP_PART_POOLING, -1);
-    engine->backend->kernels.pool_places(
-        engine->queue, buffers->pool_keys, buffers->pool_query_in, buffers->hidden, places,
-        (size_t)engine->max_views * (size_t)config->vit_positions * (size_t)width, windows, n, layers, width,
-        vk_padded(width * layers), engine->wide);
+    engine->backend->kernels.pool_places(engine->queue, buffers->pool_keys, buffers->pool_query_in, buffers->hidden,
+                                         places,
+                                         (size_t)engine->max_views * (size_t)config->vit_positions * (size_t)width,
+                                         windows, n, layers, width, vk_padded(width * layers), engine->wide);
     vk_pool_rows(engine, windows, n, places, features);
 }
 
@@ -240,13 +236,12 @@ static void vk_project(vp_engine *engine, int first, int count, float *features)
     int width = vk_window_width(config), ld = vk_padded(width), ldh = vk_padded(config->projector_dim),
         windows = count * vp_geometry_tokens_per_crop(&config->geometry),
         norm = config->connector == VP_CONNECTOR_NORM_MLP;
-    const float *hidden = buffers->hidden
-                          + (size_t)first * (size_t)config->vit_positions * (size_t)config->vit_width;
+    const float *hidden = buffers->hidden + (size_t)first * (size_t)config->vit_positions * (size_t)config->vit_width;
     vk_at(queue, VP_PART_POOLING, -1);
     to->kernels.patch_windows(queue, norm ? (void *)buffers->projector_gate_up : buffers->pool_query_in, hidden, count,
                               config->vit_class_token, config->vit_width,
-                              vp_geometry_patches_per_side(&config->geometry), config->geometry.pool,
-                              norm ? width : ld, norm || engine->wide);
+                              vp_geometry_patches_per_side(&config->geometry), config->geometry.pool, norm ? width : ld,
+                              norm || engine->wide);
     vk_at(queue, VP_PART_PROJECTOR, -1);
     if (norm)
         to->kernels.layernorm(queue, buffers->pool_query_in, buffers->projector_gate_up, model->projector_norm.weight,
@@ -276,8 +271,8 @@ static void vk_mean(vp_engine *engine, int first, int count, float *features) {
                              config->vit_class_token, width, vp_geometry_patches_per_side(&config->geometry),
                              config->geometry.pool);
     vk_at(engine->queue, VP_PART_PROJECTOR, -1);
-    to->kernels.rmsnorm(engine->queue, buffers->pool_query_in, buffers->projector_gate_up,
-                        model->projector_norm.weight, windows, width, ld, config->vit_norm_eps, engine->wide);
+    to->kernels.rmsnorm(engine->queue, buffers->pool_query_in, buffers->projector_gate_up, model->projector_norm.weight,
+                        windows, width, ld, config->vit_norm_eps, engine->wide);
     to->linear(engine->queue, features, config->d_model, buffers->pool_query_in, ld, windows, &model->projector_down,
                VK_STORE_F32);
 }
@@ -302,8 +297,8 @@ static void vk_merge(vp_engine *engine, int count) {
         else {
             vk_vit_norm(engine, buffers->projector_gate_up, buffers->hidden, &model->projector_norm,
                         count * config->vit_positions, config->vit_width, 1);
-            to->kernels.take_rows(queue, buffers->pool_query_in, buffers->projector_gate_up, buffers->view_place,
-                                  count, width, ld, engine->wide);
+            to->kernels.take_rows(queue, buffers->pool_query_in, buffers->projector_gate_up, buffers->view_place, count,
+                                  width, ld, engine->wide);
         }
         vk_at(queue, VP_PART_PROJECTOR, -1);
         to->linear(queue, buffers->projector_hidden, ld, buffers->pool_query_in, ld, count,
@@ -325,7 +320,7 @@ void vk_connector(vp_engine *engine, int first, int count) {
 
 static vk_table vk_embedding_of(const vp_engine *engine) {
     const vk_model *model = &engine->model;
-    vk_table table = { model->embedding, engine->config.d_model, 0, 0.0f };
+    vk_table table = {model->embedding, engine->config.d_model, 0, 0.0f};
     if (model->embedding == model->head.weights) {
         table.ld = model->head.k_padded;
         table.panels = !engine->backend->row_major;
@@ -388,10 +383,9 @@ static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, in
     job.pairs = rows * top_k;
     job.top_k = top_k;
     job.experts = config->expert_count;
-    job.tile_rows = to->tile_rows(engine->queue, &job);
     to->kernels.moe_lists(engine->queue, buffers->expert_count, buffers->expert_start, buffers->expert_list,
                           buffers->slot_row, buffers->expert_tiles, buffers->expert_index, config->expert_count,
-                          job.pairs, job.tile_rows);
+                          job.pairs, VK_TILE_ROWS);
     to->experts(engine->queue, &job);
 }
 
@@ -552,8 +546,8 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     vk_at(queue, VP_PART_ATTENTION, block);
     to->kernels.qk_norm_rope(queue, buffers->q, key, value, buffers->qkv, &heads, at, rows, ld, wide);
     if (rows == 1) {
-        to->kernels.attention_decode(queue, buffers->attended, buffers->q, key, value, buffers->decode_scratch,
-                                     at, position + 1, engine->max_sequence, &heads, wide);
+        to->kernels.attention_decode(queue, buffers->attended, buffers->q, key, value, buffers->decode_scratch, at,
+                                     position + 1, engine->max_sequence, &heads, wide);
         return;
     }
     job.y = buffers->attended;
@@ -806,7 +800,7 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
         return;
     }
     if (to->together) {
-        vk_step_work work = { engine, request, position };
+        vk_step_work work = {engine, request, position};
         to->together(engine->queue, vk_work_step, &work);
         return;
     }

@@ -9,7 +9,7 @@
 #endif
 
 #include "host_loops.h"
-#include "model.h"
+#include "description.h"
 
 int vk_host_threads(int wanted) {
 #ifdef _OPENMP
@@ -24,7 +24,7 @@ static int vk_bits_of(vp_weights weights) {
     return weights == VP_WEIGHTS_INT8 ? 8 : weights == VP_WEIGHTS_INT4 ? 4 : 0;
 }
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision) {
-    const vk_precision bits = { vk_bits_of(blocks), vk_bits_of(head), vk_bits_of(vision) };
+    const vk_precision bits = {vk_bits_of(blocks), vk_bits_of(head), vk_bits_of(vision)};
     return bits;
 }
 
@@ -61,8 +61,8 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
         if (found != VP_OK)
             loader->result = vp_fail(loader->error, found, -1, name, "the checkpoint has no such tensor");
         else if (elements != rows * columns)
-            loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
-                                     "the shape of the tensor does not match the config");
+            loader->result =
+                vp_fail(loader->error, VP_ERR_MISMATCH, -1, name, "the shape of the tensor does not match the config");
         else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
         source.row_bytes = (size_t)source.tensor.bytes / (size_t)rows;
         return source;
@@ -113,8 +113,8 @@ static void vk_send_rows(vk_loader *loader, const vk_source *source, char *to, i
     if (at_once < most) most = at_once;
     for (int64_t first = 0; first < rows; first += most) {
         int64_t now = rows - first < most ? rows - first : most;
-        char *at = (char *)loader->backend->stage(loader->queue, to + (size_t)first * row_bytes,
-                                                  (size_t)now * row_bytes);
+        char *at =
+            (char *)loader->backend->stage(loader->queue, to + (size_t)first * row_bytes, (size_t)now * row_bytes);
         VK_PRAGMA(omp parallel for schedule(static) num_threads(loader->threads) if (now > 1))
         for (int64_t r = 0; r < now; r++)
             vk_source_row(source, first + r, at + (size_t)r * row_bytes, columns, padded_columns, wide);
@@ -155,16 +155,15 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
                           const vk_piece *piece) {
     size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
     int at_once = rows;
-    vk_source source = vk_open_source(loader, name, piece->of,
-                            piece->columns ? piece->columns : linear->k * (piece->patch_px ? piece->frames : 1));
+    vk_source source = vk_open_source(
+        loader, name, piece->of, piece->columns ? piece->columns : linear->k * (piece->patch_px ? piece->frames : 1));
     if (loader->result != VP_OK) return;
     source.first = piece->first;
     source.patch_px = piece->patch_px;
     source.frames = piece->frames;
     source.columns = piece->columns;
     if (row_bytes > loader->backend->stage_bytes)
-        loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
-                                 "rows exceed the upload buffer");
+        loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name, "rows exceed the upload buffer");
     else if (!loader->backend->row_major && vk_rows_at_once(&source, rows) < rows)
         at_once = (int)vk_rows_at_once(&source, rows);
     for (int done = 0, now; done < rows && loader->result == VP_OK; done += now) {
@@ -178,7 +177,7 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
 }
 
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {
-    const vk_piece whole = { 0, rows, 0, 1, 0 };
+    const vk_piece whole = {0, rows, 0, 1, 0};
     vk_load_linear_piece(loader, name, linear, first_row, rows, &whole);
 }
 

@@ -97,7 +97,7 @@ typedef struct vk_source {
     uint64_t key;        /* synthetic: the name's hash */
     float scale, offset; /* synthetic: offset + scale * uniform(-1, 1) */
     int synthetic;
-    float times, plus;   /* copied from the loader when this was opened */
+    float times, plus; /* copied from the loader when this was opened */
 } vk_source;
 
 uint64_t vk_mix(uint64_t x); /* splitmix64's finalizer */

@@ -37,18 +37,12 @@ static int vp_impl_share(double value) { /* strictly between 0 and 1; false for 
     return value > 0.0 && value < 1.0;
 }
 
-static int vp_impl_number(double value) {
-    return value - value == 0.0;
-}
+static int vp_impl_number(double value) { return value - value == 0.0; }
 
-static int vp_impl_counts_fit(size_t count) {
-    return (uint64_t)count <= UINT32_MAX;
-}
+static int vp_impl_counts_fit(size_t count) { return (uint64_t)count <= UINT32_MAX; }
 
 /* ---- distributions */
-VP_API double vp_normal_tail(double z) {
-    return 0.5 * erfc(z * 0.70710678118654752440);
-}
+VP_API double vp_normal_tail(double z) { return 0.5 * erfc(z * 0.70710678118654752440); }
 
 static double vp_impl_polynomial(const double *coefficient, int count, double x) { /* highest power first */
     double sum = coefficient[0];
@@ -182,8 +176,8 @@ VP_API vp_result vp_statistics_resolution(size_t count, double discordance, doub
     }
     if (count >= 2) {
         const double degrees = 2.0 * n - 2.0;
-        out.mean = (vp_statistics_student(0.975, degrees) + vp_statistics_student(0.8, degrees)) * variation
-                   * sqrt(2.0 / n);
+        out.mean =
+            (vp_statistics_student(0.975, degrees) + vp_statistics_student(0.8, degrees)) * variation * sqrt(2.0 / n);
         out.p50 = 1.2533141373155003 * out.mean;
     }
     *resolution = out;
@@ -247,8 +241,8 @@ VP_API double vp_rate_difference_p(uint64_t only_first, uint64_t only_second, ui
     if (!vp_impl_rates_good(only_first, only_second, count) || !(difference >= -1.0 && difference <= 1.0))
         return (double)NAN;
     return 2.0
-           * vp_normal_tail(fabs(
-               vp_impl_rate_score((double)only_second, (double)only_first, (double)count, difference)));
+           * vp_normal_tail(
+               fabs(vp_impl_rate_score((double)only_second, (double)only_first, (double)count, difference)));
 }
 
 /* largest number of pairs of stages for the recurrence */
@@ -256,9 +250,9 @@ enum { VP_IMPL_RACE_LIMIT = 4096 };
 
 /* The values of a bounded mean, with a slot for the bound after them. */
 typedef struct vp_impl_bounded {
-    size_t count;             /* values, without the bound */
+    size_t count; /* values, without the bound */
     double range_low, range_high, mean;
-    double *values, *chance;  /* [count + 1], [count + 2] */
+    double *values, *chance; /* [count + 1], [count + 2] */
 } vp_impl_bounded;
 
 /* P(sum of E_i a_i > 0), a_i = sign (values[i] - t), E_i exponential, by Lugannani and Rice: K(s) = -sum of
@@ -569,9 +563,8 @@ static double vp_impl_compare_time(const double *first, const double *second, si
 }
 
 /* vp_compare_paired with a given number of independent values, and a factor on the variance. */
-static vp_result vp_impl_compare(const double *first, const double *second, size_t count, vp_scale scale,
-                                 double margin, double alpha, size_t independent, double variance,
-                                 vp_comparison *comparison) {
+static vp_result vp_impl_compare(const double *first, const double *second, size_t count, vp_scale scale, double margin,
+                                 double alpha, size_t independent, double variance, vp_comparison *comparison) {
     const int logarithmic = scale == VP_SCALE_LOG;
     vp_mean_interval interval;
     vp_comparison made;
@@ -612,8 +605,7 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
 }
 
 VP_API vp_result vp_compare_ordered(const double *first, const double *second, size_t count, vp_scale scale,
-                                    double margin, double alpha, double *correlation_time,
-                                    vp_comparison *comparison) {
+                                    double margin, double alpha, double *correlation_time, vp_comparison *comparison) {
     double time, variance;
     size_t independent;
     vp_result result = vp_compare_paired(first, second, count, scale, margin, alpha, comparison);
@@ -832,8 +824,8 @@ VP_API double vp_pareto_area(const double *latency, const double *accuracy, size
         || !vp_impl_number(accuracy_limit))
         return (double)NAN;
     for (size_t i = 0; i < front_count; i++) {
-        const double next = i + 1 < front_count && latency[front[i + 1]] < latency_limit ? latency[front[i + 1]]
-                                                                                         : latency_limit;
+        const double next =
+            i + 1 < front_count && latency[front[i + 1]] < latency_limit ? latency[front[i + 1]] : latency_limit;
         const double width = next - latency[front[i]], height = accuracy[front[i]] - accuracy_limit;
         if (width > 0.0 && height > 0.0) area += width * height;
     }
@@ -879,7 +871,7 @@ VP_API vp_bootstrap_options vp_bootstrap_options_default(void) {
 }
 
 typedef struct vp_impl_bootstrap {
-    const double *latency, *accuracy;       /* [configs, samples] */
+    const double *latency, *accuracy; /* [configs, samples] */
     size_t configs, samples, resamples;
     double percentile;
     vp_random random;
@@ -975,13 +967,13 @@ static double vp_impl_mean_times(const double *row, const uint32_t *times, size_
 static void vp_impl_bootstrap_axes(const vp_impl_bootstrap *bootstrap) {
     for (size_t config = 0; config < bootstrap->configs; config++) {
         const double *row = bootstrap->latency + config * bootstrap->samples;
-        bootstrap->axis_latency[config] = bootstrap->percentile < 0.0
-                                              ? vp_impl_mean_times(row, bootstrap->times, bootstrap->samples)
-                                              : vp_impl_percentile_times(
-                                                  row, bootstrap->order + config * bootstrap->samples, bootstrap->times,
-                                                  bootstrap->samples, bootstrap->percentile);
-        bootstrap->axis_accuracy[config] = vp_impl_mean_times(bootstrap->accuracy + config * bootstrap->samples,
-                                                              bootstrap->times, bootstrap->samples);
+        bootstrap->axis_latency[config] =
+            bootstrap->percentile < 0.0
+                ? vp_impl_mean_times(row, bootstrap->times, bootstrap->samples)
+                : vp_impl_percentile_times(row, bootstrap->order + config * bootstrap->samples, bootstrap->times,
+                                           bootstrap->samples, bootstrap->percentile);
+        bootstrap->axis_accuracy[config] =
+            vp_impl_mean_times(bootstrap->accuracy + config * bootstrap->samples, bootstrap->times, bootstrap->samples);
     }
 }
 
@@ -1132,10 +1124,10 @@ typedef struct vp_impl_effects {
     const vp_knobs *knobs;
     int32_t order;
     size_t rows, columns, count;
-    double *design;  /* [columns, rows], then its factor */
-    double *factor;  /* [columns], factors of the reflections */
-    double *vector;  /* [rows]: one sample */
-    double *means;   /* [rows]: means of the configurations */
+    double *design;                 /* [columns, rows], then its factor */
+    double *factor;                 /* [columns], factors of the reflections */
+    double *vector;                 /* [rows]: one sample */
+    double *means;                  /* [rows]: means of the configurations */
     double *mean, *squares, *value; /* [count] */
 } vp_impl_effects;
 
@@ -1264,7 +1256,7 @@ static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, v
                 if (effects) effects[at] = label;
                 /* a main effect is a pair with the first level of a two-level knob */
                 value[at] = step ? value[first + (size_t)i] - value[first + (size_t)i - 1]
-                                : vp_impl_pair_effect(coefficient, knobs->level_counts[a], 2, i, 0);
+                                 : vp_impl_pair_effect(coefficient, knobs->level_counts[a], 2, i, 0);
                 at++;
             }
         }

@@ -43,9 +43,9 @@ VP_API double vp_mcnemar(uint64_t only_first_correct, uint64_t only_second_corre
 /* a mean of differences with Student's interval */
 typedef struct vp_mean_interval {
     size_t count;
-    double mean, error;     /* error: standard error of the mean (n - 1) */
+    double mean, error; /* error: standard error of the mean (n - 1) */
     double low, high;
-    double t, degrees, p;   /* test of "the mean is 0", two-sided; if all differences are equal, p is 1 if they are 0,
+    double t, degrees, p; /* test of "the mean is 0", two-sided; if all differences are equal, p is 1 if they are 0,
                              * else 0 */
 } vp_mean_interval;
 /* Paired t test of y - x, or of y if x is NULL.
@@ -55,7 +55,7 @@ VP_API vp_result vp_paired_t(const double *x, const double *y, size_t count, dou
 /* The smallest differences between two configurations that a two-sided test at 5 % detects with power 0.8. NaN if there
  * are too few values. */
 typedef struct vp_resolution {
-    double accuracy;  /* absolute difference of 0/1 scores, by McNemar's test over the same questions */
+    double accuracy; /* absolute difference of 0/1 scores, by McNemar's test over the same questions */
     /* differences of a latency, as shares of it, with `count` separate measurements of each configuration; pairs over
      * the same samples detect smaller ones */
     double mean, p50;
@@ -185,8 +185,7 @@ VP_API vp_result vp_compare_accuracy(const double *first, const double *second, 
  *          0.5, 89 % at 0.8 (vp_compare_paired: 94, 75, 50 %). A series cannot reveal a change that lasts longer than
  *          the series */
 VP_API vp_result vp_compare_ordered(const double *first, const double *second, size_t count, vp_scale scale,
-                                    double margin, double alpha, double *correlation_time,
-                                    vp_comparison *comparison);
+                                    double margin, double alpha, double *correlation_time, vp_comparison *comparison);
 /* Adjusts and replaces both kinds of p values of several comparisons, then applies the rule above again.
  * in:      order  uint32 [count], values  double [count]: scratch
  * returns: VP_OK; VP_ERR_RANGE (comparisons untouched) */
@@ -260,25 +259,25 @@ typedef enum vp_accuracy_rule {
                             * agree */
 } vp_accuracy_rule;
 typedef struct vp_bootstrap_options {
-    size_t resamples;            /* 1..1000000 */
+    size_t resamples; /* 1..1000000 */
     uint32_t seed;
-    double percentile;           /* latency: percentile over the samples, 0..100; below 0: the mean */
-    double level;                /* confidence level of the intervals */
-    double budget, min_accuracy; /* limits for `best`; infinite: no limit */
+    double percentile;              /* latency: percentile over the samples, 0..100; below 0: the mean */
+    double level;                   /* confidence level of the intervals */
+    double budget, min_accuracy;    /* limits for `best`; infinite: no limit */
     vp_accuracy_rule accuracy_rule; /* rule for accuracy_low and accuracy_high */
     double accuracy_range_low, accuracy_range_high;
 } vp_bootstrap_options;
 /* 1000 resamples, seed 42, P50, 0.95, no limits, bounded accuracies in 0..1 */
 VP_API vp_bootstrap_options vp_bootstrap_options_default(void);
 typedef struct vp_bootstrap_point {
-    double latency, accuracy; /* values of the original samples; accuracy is the mean */
+    double latency, accuracy;           /* values of the original samples; accuracy is the mean */
     double latency_low, latency_high;   /* percentile interval */
     double accuracy_low, accuracy_high; /* interval by accuracy_rule */
     /* share of the resamples in which the point is on the front (ALL). 0 and 1 are not certainty: if the samples agree,
      * so do their resamples */
     double membership;
-    double within_budget;     /* share of the resamples in which it meets the budget and min_accuracy */
-    double best;              /* share of the resamples in which vp_pareto_best selects it */
+    double within_budget; /* share of the resamples in which it meets the budget and min_accuracy */
+    double best;          /* share of the resamples in which vp_pareto_best selects it */
 } vp_bootstrap_point;
 VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_count, size_t resamples);
 /* Estimates the certainty of a front: resamples the samples with replacement, with the same draws for all
@@ -299,8 +298,8 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
 /* ---- coupling of the knobs */
 enum { VP_KNOB_LIMIT = 8, VP_KNOB_LEVEL_LIMIT = 256, VP_EFFECT_COLUMNS_LIMIT = 1024 };
 typedef struct vp_knobs {
-    const int32_t *levels;  /* [config_count, knob_count]: level of each knob, 0..level_counts - 1 */
-    int32_t knob_count;     /* 1..VP_KNOB_LIMIT */
+    const int32_t *levels; /* [config_count, knob_count]: level of each knob, 0..level_counts - 1 */
+    int32_t knob_count;    /* 1..VP_KNOB_LIMIT */
     int32_t level_counts[VP_KNOB_LIMIT];
     size_t config_count;
 } vp_knobs;

@@ -163,8 +163,8 @@ static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, c
 /* ---- words with an apostrophe, and words that are split in two */
 static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, const char *word) {
     static const char *const cut[] = {"cannot", "gonna", "gotta", "lemme", "gimme", "wanna"};
-    static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l", "nat'l", "e'er", "o'o", "c'est", "cap'n",
-                                        "ol'", "somethin'", "dunkin'", "cont'd", "nor'easter"};
+    static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l",      "nat'l",   "e'er",   "o'o",
+                                        "c'est", "cap'n",   "ol'",   "somethin'", "dunkin'", "cont'd", "nor'easter"};
     const char *start = lexer->at, *letters_end, *after, *found;
     int ascii = vp_impl_caption_at(lexer, start);
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++)
@@ -284,9 +284,9 @@ static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
 
 /* ---- numbers, dates, fractions, telephone numbers, words with hyphens and slashes */
 static void vp_impl_caption_rule_numbers(vp_impl_caption_lexer *lexer) {
-    static const char *const patterns[] = {
-        "912~11912~11924", "914s11914/11914", "914/11914", "(11923)11b01934s01935", "+02924s11924s11934s01935",
-        "+02924s11934s01935", "+02924.11924.11934.11935", "924.11934.11935"};
+    static const char *const patterns[] = {"912~11912~11924",          "914s11914/11914",          "914/11914",
+                                           "(11923)11b01934s01935",    "+02924s11924s11934s01935", "+02924s11934s01935",
+                                           "+02924.11924.11934.11935", "924.11934.11935"};
     const char *at = lexer->at, *stop, *found;
     int ascii = vp_impl_caption_at(lexer, at);
     if (!vp_impl_caption_in(ascii, "+-.,:(") && !vp_impl_caption_ascii_digit(ascii)) return;
@@ -331,7 +331,7 @@ static const char *vp_impl_caption_slash_part(const vp_impl_caption_lexer *lexer
     const char *stop = vp_impl_caption_ascii_alnums(lexer, at);
     if (stop == at) return NULL;
     for (int i = 0; i < 2 && vp_impl_caption_at(lexer, stop) == '-'
-                && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 1));
+                    && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 1));
          i++)
         for (stop++; vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop)); stop++) {}
     return stop;
@@ -707,8 +707,7 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_cap
         else if (code == '&' && lexer->stop - at >= 5 && memcmp(at, "&amp;", 5) == 0) {
             vp_impl_caption_say(out, "&");
             bytes = 5;
-        }
-        else if (code == '(' && !tag) vp_impl_caption_say(out, "-lrb-");
+        } else if (code == '(' && !tag) vp_impl_caption_say(out, "-lrb-");
         else if (code == ')' && !tag) vp_impl_caption_say(out, "-rrb-");
         /* a blank inside a token does not split it */
         else if (vp_unicode_is_space(code)) vp_impl_caption_say(out, "\xC2\xA0");
@@ -769,7 +768,7 @@ typedef struct vp_impl_caption_gram { uint32_t prefix, word, id; } vp_impl_capti
 typedef struct vp_impl_caption_line { size_t first, count; } vp_impl_caption_line;
 typedef struct vp_impl_caption_book {
     vp_impl_caption_list letters, words, numbers, lines, scratch;
-    uint32_t *word_table;  /* number + 1, or 0 */
+    uint32_t *word_table; /* number + 1, or 0 */
     size_t word_table_size;
     vp_impl_caption_gram *gram_table;
     size_t gram_table_size, gram_count;
@@ -778,7 +777,7 @@ typedef struct vp_impl_caption_book {
     uint32_t *document_count, *in_candidate, *in_reference; /* [numbers of words and n-grams] */
     /* [4 * words of the longest text] distinct n-grams */
     uint32_t *candidate_list, *reference_list;
-    double *log_of;                                                   /* [images + 1] log of a count */
+    double *log_of; /* [images + 1] log of a count */
     size_t line_words_max;
 } vp_impl_caption_book;
 
@@ -1055,8 +1054,8 @@ static double vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_ca
     for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
         for (i = first[n]; i < first[n + 1]; i++) {
             const uint32_t number = book->candidate_list[i];
-            const double weight = book->in_candidate[number]
-                                  * (log_images - book->log_of[book->document_count[number]]);
+            const double weight =
+                book->in_candidate[number] * (log_images - book->log_of[book->document_count[number]]);
             norms[n] += weight * weight;
         }
         norms[n] = sqrt(norms[n]);
@@ -1073,8 +1072,8 @@ static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_i
     double sum = 0.0;
     vp_impl_caption_count_documents(book, images, image_count);
     for (size_t image = 0; image < image_count; image++) {
-        const double score = vp_impl_caption_image(book, line, images[image].reference_count,
-                                                   book->log_of[image_count]);
+        const double score =
+            vp_impl_caption_image(book, line, images[image].reference_count, book->log_of[image_count]);
         line += images[image].reference_count + 1;
         if (each) each[image] = score;
         sum += score;

@@ -243,9 +243,9 @@ typedef struct vp_impl_chat_setting {
     int is_text; /* the value is not JSON */
     vp_impl_chat_step steps[VP_IMPL_CHAT_STEPS_MAX];
     int32_t step_count;
-    const vp_json *json;     /* the body so far */
-    vp_impl_chat_text out;   /* the new one */
-    size_t copied;           /* size of the old body that is already copied */
+    const vp_json *json;   /* the body so far */
+    vp_impl_chat_text out; /* the new one */
+    size_t copied;         /* size of the old body that is already copied */
 } vp_impl_chat_setting;
 
 /* Reads "[12]" or "[*]"; NULL for anything else. */
@@ -272,7 +272,7 @@ static int vp_impl_chat_path(const char *path, vp_impl_chat_setting *setting) {
         step->key = at;
         step->key_bytes = strcspn(at, ".[");
         if (step->key_bytes == 0) return 0;
-        for (at += step->key_bytes; *at == '['; ) {
+        for (at += step->key_bytes; *at == '[';) {
             if (setting->step_count == VP_IMPL_CHAT_STEPS_MAX) return 0;
             at = vp_impl_chat_bracket(at, &setting->steps[setting->step_count++]);
             if (!at) return 0;
@@ -481,8 +481,8 @@ static vp_result vp_impl_sse_append(vp_sse *sse, char **text, size_t *bytes, siz
     return vp_impl_chat_append(text, bytes, capacity, more, count);
 }
 static vp_result vp_impl_sse_data(vp_sse *sse, const char *value, size_t bytes) {
-    vp_result result = sse->has_data
-        ? vp_impl_sse_append(sse, &sse->data, &sse->data_bytes, &sse->data_capacity, "\n", 1) : VP_OK;
+    vp_result result =
+        sse->has_data ? vp_impl_sse_append(sse, &sse->data, &sse->data_bytes, &sse->data_capacity, "\n", 1) : VP_OK;
     sse->has_data = 1;
     if (result != VP_OK) return result;
     return vp_impl_sse_append(sse, &sse->data, &sse->data_bytes, &sse->data_capacity, value, bytes);
@@ -562,9 +562,9 @@ typedef struct vp_impl_chat_state {
     vp_json_node *nodes; size_t node_capacity;
     size_t text_capacity, reasoning_capacity, piece_capacity;
     int64_t now_ns;
-    int is_done;                       /* 1 if "[DONE]" arrived */
+    int is_done;                                          /* 1 if "[DONE]" arrived */
     int64_t timed_prompt, timed_cached, timed_completion; /* llama.cpp's "timings" also contain token counts */
-    vp_result result;                  /* the error that ended it */
+    vp_result result;                                     /* the error that ended it */
     vp_error error;
 } vp_impl_chat_state;
 enum { VP_IMPL_CHAT_TIMINGS_MAX = 65536 };
@@ -620,8 +620,7 @@ static int vp_impl_chat_is_set(const vp_json *json, uint32_t node) {
     return node != VP_JSON_NONE && json->nodes[node].type != VP_JSON_NULL;
 }
 static vp_result vp_impl_chat_failure(vp_chat_reply *reply, const vp_json *json, uint32_t error) {
-    return reply->failure ? VP_OK
-                          : vp_impl_chat_keep(reply, &reply->failure, json, vp_impl_chat_said(json, error));
+    return reply->failure ? VP_OK : vp_impl_chat_keep(reply, &reply->failure, json, vp_impl_chat_said(json, error));
 }
 /* The message in an error's body, on one line, not truncated. NULL if out of memory. */
 static char *vp_impl_chat_body_words(const char *body, size_t bytes) {
@@ -643,7 +642,7 @@ static char *vp_impl_chat_body_words(const char *body, size_t bytes) {
     if (!copy) return NULL;
     for (i = 0; i < bytes; i++) copy[i] = body[i] ? body[i] : ' ';
     copy[bytes] = 0;
-    for (i = 0; (i += vp_utf8_valid_bytes(copy + i, bytes - i)) < bytes; ) copy[i] = '?';
+    for (i = 0; (i += vp_utf8_valid_bytes(copy + i, bytes - i)) < bytes;) copy[i] = '?';
     vp_text_copy(copy, bytes + 1, copy);
     return copy;
 }
@@ -724,9 +723,9 @@ static vp_result vp_impl_chat_count_all(vp_chat_reply *reply, const vp_json *jso
                                         const vp_impl_chat_counter *counters, size_t count) {
     vp_result result = VP_OK;
     for (size_t i = 0; i < count && result == VP_OK; i++)
-        result = vp_impl_chat_count(reply, json,
-                                    counters[i].object ? vp_json_get(json, root, counters[i].object) : root,
-                                    counters[i].name, counters[i].count);
+        result =
+            vp_impl_chat_count(reply, json, counters[i].object ? vp_json_get(json, root, counters[i].object) : root,
+                               counters[i].name, counters[i].count);
     return result;
 }
 static vp_chat_usage vp_impl_chat_no_usage(void) {
@@ -750,10 +749,10 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
     if (json->nodes[usage].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sent something that is not an object");
     *to = vp_impl_chat_no_usage();
-    vp_result result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
-                                          vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"),
-                                                      "multimodal_tokens"),
-                                          "image", &to->image_tokens);
+    vp_result result =
+        vp_impl_chat_count(reply, json, /* vLLM 0.32 */
+                           vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"), "multimodal_tokens"),
+                           "image", &to->image_tokens);
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
 }
@@ -779,8 +778,8 @@ static vp_result vp_impl_chat_timings_of(vp_chat_reply *reply, const vp_json *js
     uint32_t timings = vp_json_get(json, root, "timings");
     if (!vp_impl_chat_is_set(json, timings)) timings = vp_json_get(json, root, "metrics");
     if (timings == VP_JSON_NONE || json->nodes[timings].type != VP_JSON_OBJECT) return VP_OK;
-    vp_result result = vp_impl_chat_set_timings(reply, json->text + json->nodes[timings].start,
-                                                (size_t)json->nodes[timings].bytes);
+    vp_result result =
+        vp_impl_chat_set_timings(reply, json->text + json->nodes[timings].start, (size_t)json->nodes[timings].bytes);
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, timings, counters, sizeof counters / sizeof *counters);
 }
@@ -930,7 +929,7 @@ static vp_result vp_impl_chat_ollama_times(vp_chat_reply *reply, const vp_json *
 static vp_result vp_impl_chat_read_ollama(vp_chat_reply *reply, const vp_json *json) {
     const uint32_t message = vp_json_get(json, 0, "message"), done = vp_json_get(json, 0, "done");
     const vp_impl_chat_counter counters[] = {{NULL, "prompt_eval_count", &reply->usage.prompt_tokens},
-        {NULL, "eval_count", &reply->usage.completion_tokens}};
+                                             {NULL, "eval_count", &reply->usage.completion_tokens}};
     size_t text_bytes = 0, reasoning_bytes = 0;
     vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
     if (result == VP_OK && message == VP_JSON_NONE && vp_json_get(json, 0, "choices") != VP_JSON_NONE)
@@ -940,15 +939,13 @@ static vp_result vp_impl_chat_read_ollama(vp_chat_reply *reply, const vp_json *j
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "message", "the server sent something that is not an object");
     if (result == VP_OK)
         result = vp_impl_chat_add(reply, json, vp_json_get(json, message, "thinking"), 1, &reasoning_bytes);
-    if (result == VP_OK)
-        result = vp_impl_chat_add(reply, json, vp_json_get(json, message, "content"), 0, &text_bytes);
+    if (result == VP_OK) result = vp_impl_chat_add(reply, json, vp_json_get(json, message, "content"), 0, &text_bytes);
     if (result == VP_OK) result = vp_impl_chat_piece(reply, text_bytes, reasoning_bytes);
     if (result != VP_OK || done == VP_JSON_NONE || json->nodes[done].type != VP_JSON_TRUE) return result;
     reply->is_complete = 1;
-    result = vp_impl_chat_keep_text(reply, &reply->finish_reason, json, vp_json_get(json, 0, "done_reason"),
-                                    "done_reason");
-    if (result == VP_OK)
-        result = vp_impl_chat_count_all(reply, json, 0, counters, sizeof counters / sizeof *counters);
+    result =
+        vp_impl_chat_keep_text(reply, &reply->finish_reason, json, vp_json_get(json, 0, "done_reason"), "done_reason");
+    if (result == VP_OK) result = vp_impl_chat_count_all(reply, json, 0, counters, sizeof counters / sizeof *counters);
     return result == VP_OK ? vp_impl_chat_ollama_times(reply, json) : result;
 }
 
@@ -991,8 +988,8 @@ static int vp_impl_chat_is_type(const char *content_type, const char *type) {
     size_t i;
     while (*content_type == ' ' || *content_type == '\t') content_type++;
     for (i = 0; type[i]; i++) {
-        const char letter = content_type[i] >= 'A' && content_type[i] <= 'Z' ? (char)(content_type[i] + 32)
-                                                                              : content_type[i];
+        const char letter =
+            content_type[i] >= 'A' && content_type[i] <= 'Z' ? (char)(content_type[i] + 32) : content_type[i];
         if (letter != type[i]) return 0;
     }
     return content_type[i] == 0 || content_type[i] == ';' || content_type[i] == ' ' || content_type[i] == '\t';
@@ -1057,9 +1054,9 @@ static vp_result vp_impl_chat_feed(vp_chat_reply *reply, const char *bytes, size
         state->sse.user = reply; /* the reply may have moved since the last feed */
         result = vp_sse_feed(&state->sse, bytes, count);
         if (result == VP_OK || state->result != VP_OK) return result;
-        return vp_impl_chat_fail(reply, result, "answer", result == VP_ERR_RANGE
-                                 ? "the server sent an event that exceeds the size limit"
-                                 : "not enough memory for the server's answer");
+        return vp_impl_chat_fail(reply, result, "answer",
+                                 result == VP_ERR_RANGE ? "the server sent an event that exceeds the size limit"
+                                                        : "not enough memory for the server's answer");
     }
     while (state->form == VP_IMPL_CHAT_LINES && result == VP_OK && count > 0) {
         const char *stop = (const char *)memchr(bytes, '\n', count);
@@ -1089,8 +1086,7 @@ VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error) {
     vp_chat_usage *usage = &reply->usage;
     if (state->result == VP_OK && state->form == VP_IMPL_CHAT_WHOLE)
         vp_impl_chat_object(reply, state->body.text, state->body.bytes, 0);
-    else if (state->result == VP_OK && state->form == VP_IMPL_CHAT_LINES)
-        vp_impl_chat_line(reply);
+    else if (state->result == VP_OK && state->form == VP_IMPL_CHAT_LINES) vp_impl_chat_line(reply);
     if (state->result == VP_OK && !reply->failure && !reply->is_complete)
         vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer",
                           state->form == VP_IMPL_CHAT_UNKNOWN ? "the server's answer is empty"
@@ -1101,8 +1097,7 @@ VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error) {
     /* llama.cpp counts the prompt without its cached tokens */
     if (usage->prompt_tokens < 0 && state->timed_prompt >= 0 && state->timed_cached >= 0) {
         if (state->timed_prompt > INT32_MAX - state->timed_cached)
-            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "prompt_n",
-                                     "the server sent something that is not a count"),
+            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "prompt_n", "the server sent something that is not a count"),
                    vp_impl_chat_report(state, error);
         usage->prompt_tokens = state->timed_prompt + state->timed_cached;
     }

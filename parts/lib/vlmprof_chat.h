@@ -113,19 +113,19 @@ typedef struct vp_chat_reply {
     char *text; size_t text_bytes;           /* the answer; may contain NULs; an uncounted NUL follows */
     char *reasoning; size_t reasoning_bytes; /* a reasoning model's text before the answer; "" if none */
     vp_chat_usage usage;
-    char *finish_reason, *model;             /* texts from the server; NULL: not reported */
-    char *timings;                           /* the server's own times as a JSON object; NULL: not reported.
+    char *finish_reason, *model; /* texts from the server; NULL: not reported */
+    char *timings;               /* the server's own times as a JSON object; NULL: not reported.
                                               * llama.cpp: "timings"; Ollama: its durations; vLLM: "metrics" */
-    char *logprobs;                          /* chat completions: choices[0].logprobs as JSON, from the first part that
+    char *logprobs;              /* chat completions: choices[0].logprobs as JSON, from the first part that
                                               * has them; NULL: no logprobs */
     vp_chat_piece *pieces; size_t piece_count;
     int64_t first_ns, first_output_ns, last_ns; /* first piece, first piece that is not reasoning, last piece; 0:
                                                  * no such piece */
-    int64_t first_chunk_ns;                  /* first part of the reply, with or without text; 0: no part */
-    int is_streamed;                         /* 1 if it came as a stream of events or lines */
-    int is_complete;                         /* 1 if the server reported that the answer is complete */
-    char *failure;                           /* the server's error inside a reply, one line; NULL: no error */
-    void *state;                             /* private */
+    int64_t first_chunk_ns;                     /* first part of the reply, with or without text; 0: no part */
+    int is_streamed;                            /* 1 if it came as a stream of events or lines */
+    int is_complete;                            /* 1 if the server reported that the answer is complete */
+    char *failure;                              /* the server's error inside a reply, one line; NULL: no error */
+    void *state;                                /* private */
 } vp_chat_reply;
 
 /* content_type: the header's value: "text/event-stream" (SSE) or "application/x-ndjson" (one JSON object per line). For

@@ -36,8 +36,7 @@ VP_API float vp_f16_to_f32(uint16_t value) {
     if (exponent == 31) bits = sign | 0x7f800000u | fraction << 13 | (fraction ? 0x00400000u : 0u);
     else if (exponent) bits = sign | (exponent + 112) << 23 | fraction << 13;
     else if (!fraction) bits = sign;
-    else { /* subnormal: shift the leading one into the hidden bit */
-        exponent = 113;
+    else { /* subnormal: shift the leading one into the hidden bit */ exponent = 113;
         while (!(fraction & 0x400u)) {
             fraction <<= 1;
             exponent--;
@@ -291,9 +290,8 @@ static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint
         return vp_fail(header->error, VP_ERR_FORMAT, 8, header->where, "the header is not a JSON object");
     end = cp->shards[shard].names = (char *)VP_MALLOC(vp_impl_json_keep_bytes(header->json, 0, 0));
     if (needed > cp->entry_capacity) {
-        vp_impl_entry *grown = vp_size_multiply(needed, sizeof *grown, &bytes)
-                                   ? (vp_impl_entry *)VP_REALLOC(cp->entries, bytes)
-                                   : NULL;
+        vp_impl_entry *grown =
+            vp_size_multiply(needed, sizeof *grown, &bytes) ? (vp_impl_entry *)VP_REALLOC(cp->entries, bytes) : NULL;
         if (!grown) return vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
         cp->entries = grown;
         cp->entry_capacity = needed;
@@ -413,7 +411,7 @@ static void vp_impl_faults_add(vp_impl_faults *faults, int kind, const char *nam
 
 static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char *where, vp_error *error) {
     static const char *const words[VP_IMPL_FAULT_KINDS] = {
-        "missing", "extra", "misshapen", "of an unusable type", "in a different file than in the index",
+        "missing",     "extra", "misshapen", "of an unusable type", "in a different file than in the index",
         "in two files"};
     char text[sizeof error->text];
     size_t used = 0;
@@ -427,8 +425,8 @@ static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char 
     for (kind = 0; kind < VP_IMPL_FAULT_KINDS && used < sizeof text - 1; kind++) {
         if (!faults->count[kind]) continue;
         vp_impl_format(text + used, sizeof text - used, "%s%lld %s: %.*s%s", used ? "; " : "",
-                      (long long)faults->count[kind], words[kind], shown, faults->first[kind],
-                      faults->count[kind] > 3 || (int)strlen(faults->first[kind]) > shown ? " ..." : "");
+                       (long long)faults->count[kind], words[kind], shown, faults->first[kind],
+                       faults->count[kind] > 3 || (int)strlen(faults->first[kind]) > shown ? " ..." : "");
         used += strlen(text + used);
     }
     return vp_fail(error, code, -1, where, text);
@@ -661,8 +659,7 @@ static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *director
     static const char single[] = "model.safetensors", index[] = "model.safetensors.index.json";
     int there = vp_impl_path_exists(directory, single), indexed = vp_impl_path_exists(directory, index);
     vp_result result;
-    if (there < 0 || indexed < 0)
-        return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    if (there < 0 || indexed < 0) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     if (there) {
         result = vp_impl_checkpoint_add(cp, directory, single, error);
         if (result == VP_OK && cp->entry_count)
@@ -725,8 +722,7 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
     /* a page fault also maps neighbouring pages, so the range to release is wider than the tensor */
     enum { AROUND = 65536 };
     const vp_impl_shard *shard;
-    if (!checkpoint || !tensor || tensor->shard >= checkpoint->shard_count || !tensor->bytes)
-        return;
+    if (!checkpoint || !tensor || tensor->shard >= checkpoint->shard_count || !tensor->bytes) return;
     shard = &checkpoint->shards[tensor->shard];
     size_t begin = (size_t)(tensor->data - shard->map);
     size_t end = begin + (size_t)tensor->bytes;

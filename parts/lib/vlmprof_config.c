@@ -178,12 +178,11 @@ static void vp_impl_fields_settings(vp_impl_fields *fields, const vp_impl_settin
                 continue;
             vp_impl_print(got, sizeof got, "%.*s", (int)(found->bytes < 40 ? found->bytes : 40),
                           fields->json->text + found->start);
-            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof needs %s", got,
-                          setting->wanted);
+            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof needs %s", got, setting->wanted);
         } else {
             if (!strcmp(setting->absent, setting->wanted) || !strcmp(setting->absent, setting->other_wanted)) continue;
-            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof needs %s",
-                          setting->absent, setting->wanted);
+            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof needs %s", setting->absent,
+                          setting->wanted);
         }
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, setting->field, text);
     }
@@ -241,12 +240,12 @@ static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *con
     config->expert_count = vp_impl_fields_int(fields, "moe_num_experts", 1, 1024, -1);
     config->top_k = vp_impl_fields_int(fields, "moe_top_k", 1, 1024, -1);
     config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, -1);
-    config->embedding_size = vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24,
-                                                config->vocab_size > 0 ? config->vocab_size : 0);
+    config->embedding_size =
+        vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24, config->vocab_size > 0 ? config->vocab_size : 0);
     config->additional_vocab_size = vp_impl_fields_int(fields, "additional_vocab_size", 0, 1 << 24, 0);
     config->max_sequence_length = vp_impl_fields_int(fields, "max_sequence_length", 1, 1 << 24, 1024);
-    config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24,
-                                               config->max_sequence_length);
+    config->max_positions =
+        vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24, config->max_sequence_length);
     config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, 10000.0);
     config->norm_eps = (float)vp_impl_fields_double(fields, "layer_norm_eps", 0, 1, 1e-5);
     ratio = vp_impl_fields_int(fields, "mlp_ratio", 1, 65536, 4);
@@ -266,8 +265,8 @@ static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *con
     if (config->d_model % config->head_count)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
     else if (config->head_dim % 2)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE rotates pairs"); else
-    if (vp_impl_fields_int(fields, "head_dim", 1, 65536, config->head_dim) != config->head_dim)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE rotates pairs");
+    else if (vp_impl_fields_int(fields, "head_dim", 1, 65536, config->head_dim) != config->head_dim)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "only d_model / n_heads is implemented");
     else if (vp_impl_fields_int(fields, "n_kv_heads", 1, 4096, config->head_count) != config->head_count)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_kv_heads",
@@ -322,8 +321,8 @@ static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision,
     if (i > 0) config->vit_layer_count = i;
     config->vit_blocks_needed = 0;
     for (i = 0; i < config->vit_layer_count; i++) {
-        int32_t block = config->vit_layers[i] < 0 ? config->vit_layers[i] + config->vit_block_count
-                                                  : config->vit_layers[i];
+        int32_t block =
+            config->vit_layers[i] < 0 ? config->vit_layers[i] + config->vit_block_count : config->vit_layers[i];
         if (block < 0) /* only for the default layers: a list in the file was checked above */
             vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "vit_layers",
                                 "this field is absent, and the tower has too few blocks for the default layers");
@@ -487,10 +486,10 @@ static void vp_impl_config_yarn(vp_impl_fields *rope, vp_model_config *config) {
     vp_impl_fields_settings(rope, settings, sizeof settings / sizeof settings[0]);
     config->rope.low_frequency = vp_impl_fields_double(rope, "beta_slow", 0, 1e9, 1.0);
     config->rope.high_frequency = vp_impl_fields_double(rope, "beta_fast", 0, 1e9, 32.0);
-    config->rope.original_positions = vp_impl_fields_double(rope, "original_max_position_embeddings", 0, 1e9,
-                                                            config->max_positions);
-    config->rope.magnitude = vp_impl_fields_double(rope, "attention_factor", 0, 1e9,
-                                                   factor > 1 ? 0.1 * log(factor) + 1.0 : 1.0);
+    config->rope.original_positions =
+        vp_impl_fields_double(rope, "original_max_position_embeddings", 0, 1e9, config->max_positions);
+    config->rope.magnitude =
+        vp_impl_fields_double(rope, "attention_factor", 0, 1e9, factor > 1 ? 0.1 * log(factor) + 1.0 : 1.0);
     if (rope->result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
         vp_impl_fields_fail(rope, VP_ERR_RANGE, "beta_fast", "must be above beta_slow");
     if (rope->result == VP_OK && !(config->rope_theta > 1))
@@ -518,8 +517,8 @@ static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope,
     if (type == 2) {
         config->rope.low_frequency = vp_impl_fields_double(rope, "low_freq_factor", 0, 1e9, 1.0);
         config->rope.high_frequency = vp_impl_fields_double(rope, "high_freq_factor", 0, 1e9, 4.0);
-        config->rope.original_positions = vp_impl_fields_double(rope, "original_max_position_embeddings", 0, 1e9,
-                                                                8192.0);
+        config->rope.original_positions =
+            vp_impl_fields_double(rope, "original_max_position_embeddings", 0, 1e9, 8192.0);
         if (rope->result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
             vp_impl_fields_fail(rope, VP_ERR_RANGE, "high_freq_factor", "must be above low_freq_factor");
     }
@@ -534,8 +533,8 @@ static void vp_impl_config_rope(vp_impl_fields *fields, double theta, vp_model_c
         full = vp_impl_fields_inner(&rope, "full_attention", "rope_parameters.full_attention.", 0);
         local = vp_impl_fields_inner(&rope, "sliding_attention", "rope_parameters.sliding_attention.", 0);
         if (rope.object == VP_JSON_NONE) full = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
-        config->rope_local_theta = vp_impl_fields_double(fields, "rope_local_base_freq", 0, 1e30,
-                                                         config->rope_local_theta);
+        config->rope_local_theta =
+            vp_impl_fields_double(fields, "rope_local_base_freq", 0, 1e30, config->rope_local_theta);
         config->rope_local_theta = vp_impl_fields_double(&local, "rope_theta", 0, 1e30, config->rope_local_theta);
         if (local.object != VP_JSON_NONE && vp_impl_fields_get(&local, "rope_type", 1) != VP_JSON_NONE
             && !vp_impl_fields_is(&local, "rope_type", "default"))
@@ -589,10 +588,8 @@ static void vp_impl_config_all_full(vp_impl_fields *fields) {
 }
 static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language *kind, vp_model_config *config) {
     static const vp_impl_setting settings[] = {
-        {"hidden_act", "silu", "silu", "silu"},
-        {"attention_bias", "false", "false", "false"},
-        {"mlp_bias", "false", "false", "false"},
-        {"use_sliding_window", "false", "null", "false"},
+        {"hidden_act", "silu", "silu", "silu"},          {"attention_bias", "false", "false", "false"},
+        {"mlp_bias", "false", "false", "false"},         {"use_sliding_window", "false", "null", "false"},
         {"quantization_config", "null", "null", "null"},
     };
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
@@ -696,8 +693,7 @@ static void vp_impl_config_colours(vp_impl_fields *fields, const vp_json *prepro
     vp_impl_fields_rgb(&processor, "image_std", geometry->std);
     fields->result = processor.result;
     if (fields->result == VP_OK && vp_geometry_check(geometry) != VP_OK)
-        vp_impl_fields_fail(fields, VP_ERR_RANGE, "geometry",
-                            "crop side, patch side, mean and std are inconsistent");
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "geometry", "crop side, patch side, mean and std are inconsistent");
 }
 
 /* the block output that the connector gets, counted as in transformers' hidden_states: 0 is before block 0 */
@@ -715,8 +711,8 @@ static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent,
 }
 
 static vp_result vp_impl_config_qwen3_moe(vp_impl_fields *fields, vp_model_config *config) {
-    static const vp_impl_language kind = {"qwen3_moe", 151936, 2048, 6144, 24, 32, 4, 0, 32768, 0, 1e-6,
-                                          VP_QK_NORM_HEAD, 1e4};
+    static const vp_impl_language kind = {"qwen3_moe", 151936,          2048, 6144, 24, 32, 4, 0, 32768, 0,
+                                          1e-6,        VP_QK_NORM_HEAD, 1e4};
     static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
                                                {"mlp_only_layers", "[]", "null", "[]"}};
     const char *count = "num_experts";
@@ -763,8 +759,8 @@ static vp_result vp_impl_config_molmo(vp_impl_fields *fields, const vp_json *pre
     config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, -1);
     vp_impl_fields_int(fields, "num_attention_heads", 1, 4096, -1);
     config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, -1);
-    config->embedding_size = vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24,
-                                                config->vocab_size > 0 ? config->vocab_size : 0);
+    config->embedding_size =
+        vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24, config->vocab_size > 0 ? config->vocab_size : 0);
     config->additional_vocab_size = vp_impl_fields_int(fields, "additional_vocab_size", 1, 1 << 24, 128);
     config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24, -1);
     config->max_sequence_length = config->max_positions;
@@ -808,7 +804,7 @@ static vp_result vp_impl_config_llava(vp_impl_fields *fields, const vp_json *pre
 
 /* Idefics3 and SmolVLM, which are two classes in transformers */
 static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
-    static const vp_impl_tower siglip = {1152,  3072, 12, 16, 224, 32, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
+    static const vp_impl_tower siglip = {1152, 3072, 12, 16, 224, 32, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
     int32_t pool = vp_impl_fields_int(fields, "scale_factor", 1, 64, 2);
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
@@ -973,9 +969,9 @@ static void vp_impl_qwen_windows(vp_impl_fields *vision, vp_model_config *config
 static void vp_impl_qwen_deepstack(vp_impl_fields *vision, vp_model_config *config) {
     int32_t places = vp_impl_fields_int(vision, "num_position_embeddings", 1, 1 << 20, 2304), side = 1, i,
             *layers = config->vit_layers;
-    int32_t taps[VP_VIT_LAYERS_MAX - 1] = {8, 16, 24},
-            count = vp_impl_qwen_blocks(vision, "deepstack_visual_indexes", config->vit_block_count,
-                                        VP_VIT_LAYERS_MAX - 1, VP_VIT_LAYERS_MAX - 1, taps);
+    int32_t taps[VP_VIT_LAYERS_MAX - 1] = {8, 16, 24}, count = vp_impl_qwen_blocks(
+                                                           vision, "deepstack_visual_indexes", config->vit_block_count,
+                                                           VP_VIT_LAYERS_MAX - 1, VP_VIT_LAYERS_MAX - 1, taps);
     if (vision->result != VP_OK) return;
     while (side * side < places) side++;
     if (side * side != places)
@@ -1013,8 +1009,8 @@ static void vp_impl_qwen_tower(vp_impl_fields *vision, vp_model_config *config) 
     config->vit_rope_theta =
         rope.object == VP_JSON_NONE ? 1e4 : vp_impl_fields_double(&rope, "rope_theta", 0, 1e30, 1e4);
     if (vision->result == VP_OK) vision->result = rope.result;
-    if (vision->result == VP_OK
-        && vp_impl_fields_int(vision, "out_hidden_size", 1, 65536, 3584) != config->d_model && vision->result == VP_OK)
+    if (vision->result == VP_OK && vp_impl_fields_int(vision, "out_hidden_size", 1, 65536, 3584) != config->d_model
+        && vision->result == VP_OK)
         vp_impl_fields_fail(vision, VP_ERR_MISMATCH, "out_hidden_size", "is not the language model's hidden_size");
     if (vision->result == VP_OK && config->vit_width % (4 * config->vit_head_count))
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "hidden_size",
@@ -1076,8 +1072,8 @@ static void vp_impl_gemma3_blocks(vp_impl_fields *text, vp_model_config *config)
 }
 
 static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *config) {
-    static const vp_impl_language kind = {"gemma3_text", 262208, 2304, 9216, 26, 8, 4, 256, 131072, 0, 1e-6,
-                                          VP_QK_NORM_HEAD, 1e6};
+    static const vp_impl_language kind = {"gemma3_text", 262208,          2304, 9216, 26, 8, 4, 256, 131072, 0,
+                                          1e-6,          VP_QK_NORM_HEAD, 1e6};
     static const vp_impl_setting settings[] = {
         {"hidden_activation", "gelu_pytorch_tanh", "gelu_pytorch_tanh", "gelu_pytorch_tanh"},
         {"attn_logit_softcapping", "null", "null", "null"},
@@ -1144,8 +1140,8 @@ static const char *vp_impl_molmo2_name(const vp_impl_fields *fields, const char 
 }
 
 static void vp_impl_molmo2_language(vp_impl_fields *text, vp_model_config *config) {
-    static const vp_impl_language kind = {"molmo2_text", 151936, 4096, 12288, 36, 32, 8, 128, 36864, 0, 1e-6,
-                                          VP_QK_NORM_HEAD, 1e4};
+    static const vp_impl_language kind = {"molmo2_text", 151936, 4096, 12288,           36, 32, 8, 128,
+                                          36864,         0,      1e-6, VP_QK_NORM_HEAD, 1e4};
     static const vp_impl_setting settings[] = {
         {"hidden_act", "silu", "silu", "silu"},
         {"qk_norm_type", "qwen3", "olmo", "qwen3"},
@@ -1161,8 +1157,8 @@ static void vp_impl_molmo2_language(vp_impl_fields *text, vp_model_config *confi
     config->max_positions = vp_impl_fields_int(text, "max_position_embeddings", 1, 1 << 24, kind.max_positions);
     config->max_sequence_length = config->max_positions;
     config->mlp_dim = vp_impl_fields_int(text, "intermediate_size", 1, 1 << 20, kind.intermediate_size);
-    config->norm_eps = (float)vp_impl_fields_double(
-        text, vp_impl_molmo2_name(text, "rms_norm_eps", "layer_norm_eps"), 0, 1, kind.eps);
+    config->norm_eps =
+        (float)vp_impl_fields_double(text, vp_impl_molmo2_name(text, "rms_norm_eps", "layer_norm_eps"), 0, 1, kind.eps);
     config->qkv_bias = vp_impl_fields_flag(text, vp_impl_molmo2_name(text, "attention_bias", "qkv_bias"), 0);
     config->qk_norm = vp_impl_fields_is(text, "qk_norm_type", "olmo") ? VP_QK_NORM_WHOLE : VP_QK_NORM_HEAD;
     config->norm_after = vp_impl_fields_flag(text, "norm_after", 0);
@@ -1234,8 +1230,7 @@ static void vp_impl_molmo2_vision(vp_impl_fields *fields, int older, vp_model_co
     vp_impl_molmo2_heads(&adapter, config);
     vp_impl_molmo2_layers(&adapter, older, config);
     config->projector_dim = vp_impl_fields_int(&adapter, "intermediate_size", 1, 1 << 20, 18944);
-    if (vp_impl_fields_int(&adapter, "text_hidden_size", 1, 65536, 3584) != config->d_model
-        && adapter.result == VP_OK)
+    if (vp_impl_fields_int(&adapter, "text_hidden_size", 1, 65536, 3584) != config->d_model && adapter.result == VP_OK)
         vp_impl_fields_fail(&adapter, VP_ERR_MISMATCH, "text_hidden_size", "is not the language model's hidden_size");
     config->connector = VP_CONNECTOR_STITCHED;
     config->image_replaces = 0;
@@ -1284,13 +1279,22 @@ static vp_result vp_impl_config_molmo2(vp_impl_fields *fields, const vp_json *pr
 }
 
 static const char *const vp_impl_architectures[VP_ARCHITECTURE_COUNT][3] = {
-#define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type) {text, architecture, model_type},
+#define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type, views) {text, architecture, model_type},
     VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_ROW)
 #undef VP_IMPL_ARCHITECTURE_ROW
 };
 VP_API const char *vp_architecture_name(vp_architecture architecture) {
     return (int)architecture >= 0 && architecture < VP_ARCHITECTURE_COUNT ? vp_impl_architectures[architecture][0]
-                                                                         : "unknown";
+                                                                          : "unknown";
+}
+
+VP_API vp_views vp_architecture_views(const char *name) {
+#define VP_IMPL_ARCHITECTURE_VIEWS(name, text, architecture, model_type, views) VP_VIEWS_##views,
+    static const vp_views of[VP_ARCHITECTURE_COUNT] = {VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_VIEWS)};
+#undef VP_IMPL_ARCHITECTURE_VIEWS
+    int i = 0;
+    while (name && i < VP_ARCHITECTURE_COUNT && strcmp(vp_impl_architectures[i][0], name)) i++;
+    return name && i < VP_ARCHITECTURE_COUNT ? of[i] : VP_VIEWS_GLOBAL;
 }
 
 /* finds the model by model_type, or without it by architectures */
@@ -1328,27 +1332,27 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
     result = vp_impl_config_find(&fields, &config->architecture);
     if (result != VP_OK) return result;
     switch (config->architecture) {
-        case VP_ARCHITECTURE_MOLMO: return vp_impl_config_molmo(&fields, preprocessor, config);
-        case VP_ARCHITECTURE_OLMOE: return vp_impl_config_olmoe(&fields, preprocessor, config);
-        case VP_ARCHITECTURE_LLAMA:
-        case VP_ARCHITECTURE_QWEN2:
-        case VP_ARCHITECTURE_QWEN3:
-            config->geometry = vp_geometry_default();
-            vp_impl_config_llama(&fields, &vp_impl_languages[config->architecture - VP_ARCHITECTURE_LLAMA], config);
-            return fields.result;
-        case VP_ARCHITECTURE_GEMMA3_TEXT: return vp_impl_config_gemma3_text(&fields, config);
-        case VP_ARCHITECTURE_QWEN3_MOE: return vp_impl_config_qwen3_moe(&fields, config);
-        case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
-        case VP_ARCHITECTURE_IDEFICS3:
-        case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
-        case VP_ARCHITECTURE_INTERNVL:
-        case VP_ARCHITECTURE_INTERNVL_CHAT: return vp_impl_config_internvl(&fields, preprocessor, config);
-        case VP_ARCHITECTURE_QWEN2_5_VL:
-        case VP_ARCHITECTURE_QWEN3_VL:
-        case VP_ARCHITECTURE_QWEN3_VL_MOE: return vp_impl_config_qwen(&fields, preprocessor, config);
-        case VP_ARCHITECTURE_GEMMA3: return vp_impl_config_gemma3(&fields, preprocessor, config);
-        case VP_ARCHITECTURE_MOLMO2: return vp_impl_config_molmo2(&fields, preprocessor, config);
-        default: return vp_impl_config_molmoe(&fields, preprocessor, config);
+    case VP_ARCHITECTURE_MOLMO: return vp_impl_config_molmo(&fields, preprocessor, config);
+    case VP_ARCHITECTURE_OLMOE: return vp_impl_config_olmoe(&fields, preprocessor, config);
+    case VP_ARCHITECTURE_LLAMA:
+    case VP_ARCHITECTURE_QWEN2:
+    case VP_ARCHITECTURE_QWEN3:
+        config->geometry = vp_geometry_default();
+        vp_impl_config_llama(&fields, &vp_impl_languages[config->architecture - VP_ARCHITECTURE_LLAMA], config);
+        return fields.result;
+    case VP_ARCHITECTURE_GEMMA3_TEXT: return vp_impl_config_gemma3_text(&fields, config);
+    case VP_ARCHITECTURE_QWEN3_MOE: return vp_impl_config_qwen3_moe(&fields, config);
+    case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
+    case VP_ARCHITECTURE_IDEFICS3:
+    case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
+    case VP_ARCHITECTURE_INTERNVL:
+    case VP_ARCHITECTURE_INTERNVL_CHAT: return vp_impl_config_internvl(&fields, preprocessor, config);
+    case VP_ARCHITECTURE_QWEN2_5_VL:
+    case VP_ARCHITECTURE_QWEN3_VL:
+    case VP_ARCHITECTURE_QWEN3_VL_MOE: return vp_impl_config_qwen(&fields, preprocessor, config);
+    case VP_ARCHITECTURE_GEMMA3: return vp_impl_config_gemma3(&fields, preprocessor, config);
+    case VP_ARCHITECTURE_MOLMO2: return vp_impl_config_molmo2(&fields, preprocessor, config);
+    default: return vp_impl_config_molmoe(&fields, preprocessor, config);
     }
 }
 
@@ -1361,8 +1365,7 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
         return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
     result = vp_json_load(config_json, config_bytes, "config.json", &json, error);
     if (result == VP_OK && preprocessor_json)
-        result = vp_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor,
-                                   error);
+        result = vp_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor, error);
     if (result == VP_OK) result = vp_impl_config_read(&json, preprocessor_json ? &preprocessor : NULL, &made, error);
     VP_FREE((void *)json.nodes);
     VP_FREE((void *)preprocessor.nodes);
@@ -1372,28 +1375,15 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
 
 /* ---------------------------------------------------------------------------------------------------------- presets */
 static vp_model_config vp_impl_preset_molmoe_1b(void) {
-    vp_model_config config = {0};
-    config.architecture = VP_ARCHITECTURE_MOLMOE;
-    config.d_model = 2048; config.head_count = config.kv_head_count = 16; config.head_dim = 128;
-    config.block_count = 16;
-    config.qk_norm = VP_QK_NORM_WHOLE;
-    config.expert_count = 64; config.expert_dim = 1024; config.top_k = 8;
-    config.vocab_size = 50280; config.embedding_size = 50304; config.additional_vocab_size = 128;
-    config.max_sequence_length = config.max_positions = 4096;
-    config.rope_theta = 10000.0;
-    config.norm_eps = 1e-5f;
-    config.vit_width = 1024;
-    config.vit_head_count = 16;
-    config.vit_head_dim = 64;
-    config.vit_mlp_dim = 4096;
-    config.vit_block_count = 23;
-    config.vit_positions = 577;
-    config.vit_class_token = config.vit_qkv_bias = 1;
-    config.connector = VP_CONNECTOR_POOLING;
-    config.vit_norm_eps = 1e-5f;
-    config.vit_layers[0] = -2; config.vit_layers[1] = -9; config.vit_layer_count = 2;
-    config.vit_blocks_needed = 22;
-    config.projector_dim = 1024;
+    vp_model_config config = {
+        .architecture = VP_ARCHITECTURE_MOLMOE, .d_model = 2048, .head_count = 16, .kv_head_count = 16,
+        .head_dim = 128, .block_count = 16, .qk_norm = VP_QK_NORM_WHOLE, .expert_count = 64, .expert_dim = 1024,
+        .top_k = 8, .vocab_size = 50280, .embedding_size = 50304, .additional_vocab_size = 128,
+        .max_sequence_length = 4096, .max_positions = 4096, .rope_theta = 10000.0, .norm_eps = 1e-5f,
+        .vit_width = 1024, .vit_head_count = 16, .vit_head_dim = 64, .vit_mlp_dim = 4096, .vit_block_count = 23,
+        .vit_positions = 577, .vit_class_token = 1, .vit_qkv_bias = 1, .connector = VP_CONNECTOR_POOLING,
+        .vit_norm_eps = 1e-5f, .vit_layers = {-2, -9}, .vit_layer_count = 2, .vit_blocks_needed = 22,
+        .projector_dim = 1024};
     config.geometry = vp_geometry_default();
     return config;
 }
@@ -1403,13 +1393,8 @@ static vp_model_config vp_impl_preset_tiny(void) {
     config.d_model = 128; config.head_count = config.kv_head_count = 4; config.head_dim = 32; config.block_count = 4;
     config.expert_count = 8; config.expert_dim = 64; config.top_k = 2;
     config.vocab_size = 259; config.embedding_size = 320; config.additional_vocab_size = 16;
-    config.vit_width = 64;
-    config.vit_head_count = 4;
-    config.vit_head_dim = 16;
-    config.vit_mlp_dim = 256;
-    config.vit_block_count = 5;
-    config.vit_layers[1] = -4;
-    config.vit_blocks_needed = 4;
+    config.vit_width = 64; config.vit_head_count = 4; config.vit_head_dim = 16; config.vit_mlp_dim = 256;
+    config.vit_block_count = 5; config.vit_layers[1] = -4; config.vit_blocks_needed = 4;
     config.projector_dim = 64;
     return config;
 }
@@ -1420,10 +1405,15 @@ static vp_model_config vp_impl_preset_tiny(void) {
  * field. For the rest, fields that do not affect a tensor's shape (RoPE, eps, positions, image sizes) were not compared
  * with any file. */
 typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_impl_preset;
+#define VP_IMPL_SIZES(width, mlp, layers, heads) \
+    "\"hidden_size\":" #width ",\"intermediate_size\":" #mlp ",\"num_hidden_layers\":" #layers \
+    ",\"num_attention_heads\":" #heads
+#define VP_IMPL_LANGUAGE(width, mlp, layers, heads, kv_heads) \
+    VP_IMPL_SIZES(width, mlp, layers, heads) ",\"num_key_value_heads\":" #kv_heads
 #define VP_IMPL_QWEN2_5_VISION(out) \
     "\"vision_config\":{\"hidden_size\":1280,\"depth\":32,\"out_hidden_size\":" out "}}", \
-    "{\"min_pixels\":3136,\"max_pixels\":12845056,\"image_mean\":[0.48145466,0.4578275,0.40821073]," \
-    "\"image_std\":[0.26862954,0.26130258,0.27577711]}"
+        "{\"min_pixels\":3136,\"max_pixels\":12845056,\"image_mean\":[0.48145466,0.4578275,0.40821073]," \
+        "\"image_std\":[0.26862954,0.26130258,0.27577711]}"
 #define VP_IMPL_QWEN3_FILE(least, most) \
     "{\"size\":{\"shortest_edge\":" least ",\"longest_edge\":" most "},\"image_mean\":[0.5,0.5,0.5]," \
     "\"image_std\":[0.5,0.5,0.5]}"
@@ -1437,8 +1427,9 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
 #define VP_IMPL_SMOLVLM(language, vision, view, longest) \
     "{\"model_type\":\"idefics3\"," vision "\"text_config\":{\"model_type\":\"llama\"," language \
     ",\"rms_norm_eps\":1e-5}}", \
-    "{\"size\":{\"longest_edge\":" longest "},\"max_image_size\":{\"longest_edge\":" view "}," \
-    "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"
+        "{\"size\":{\"longest_edge\":" longest "},\"max_image_size\":{\"longest_edge\":" view "}," \
+        "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"
+#define VP_IMPL_SMOLVLM_TEXT ",\"vocab_size\":49280,\"max_position_embeddings\":8192,\"rope_theta\":1e5"
 #define VP_IMPL_SMOLVLM_SMALL \
     "\"scale_factor\":4,\"vision_config\":{\"hidden_size\":768,\"num_attention_heads\":12,\"patch_size\":16," \
     "\"image_size\":512},"
@@ -1449,8 +1440,8 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
  * (InternVL3-1B_data.md) */
 #define VP_IMPL_INTERNVL(language) \
     "{\"model_type\":\"internvl\",\"text_config\":{" language "},\"vision_config\":{\"attention_bias\":true}}", \
-    "{\"size\":{\"height\":448,\"width\":448},\"min_patches\":1,\"max_patches\":12," \
-    "\"image_mean\":[0.485,0.456,0.406],\"image_std\":[0.229,0.224,0.225]}"
+        "{\"size\":{\"height\":448,\"width\":448},\"min_patches\":1,\"max_patches\":12," \
+        "\"image_mean\":[0.485,0.456,0.406],\"image_std\":[0.229,0.224,0.225]}"
 #define VP_IMPL_INTERNVL3 "\"model_type\":\"qwen2\",\"vocab_size\":151674,\"rope_theta\":1e6,"
 #define VP_IMPL_INTERNVL3_5 \
     "\"model_type\":\"qwen3\",\"max_position_embeddings\":40960,\"num_key_value_heads\":8,\"rope_theta\":1e6,"
@@ -1458,65 +1449,39 @@ static const vp_impl_preset vp_impl_model_presets[] = {
     {"tiny", NULL, NULL},
     {"molmoe-1b", NULL, NULL},
     {"tiny-dense",
-     "{\"model_type\":\"molmo\",\"hidden_size\":128,\"intermediate_size\":384,\"num_hidden_layers\":4,"
-     "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"vocab_size\":259,\"embedding_size\":320,"
+     "{\"model_type\":\"molmo\"," VP_IMPL_LANGUAGE(128, 384, 4, 8, 2) ",\"vocab_size\":259,\"embedding_size\":320,"
      "\"additional_vocab_size\":16,\"layer_norm_eps\":1e-6,\"max_position_embeddings\":4096,\"rope_theta\":1e6,"
      "\"qkv_bias\":true,\"vit_layers\":[-2,-4],\"vision_backbone\":{\"image_emb_dim\":64,\"image_num_heads\":4,"
-     "\"image_head_dim\":16,\"image_mlp_dim\":256,\"image_num_layers\":5}}",
-     NULL},
+     "\"image_head_dim\":16,\"image_mlp_dim\":256,\"image_num_layers\":5}}", NULL},
     {"molmo-7b-d",
-     "{\"model_type\":\"molmo\",\"hidden_size\":3584,\"intermediate_size\":37888,\"num_hidden_layers\":28,"
-     "\"num_attention_heads\":28,\"num_key_value_heads\":4,\"vocab_size\":152064,\"layer_norm_eps\":1e-6,"
-     "\"max_position_embeddings\":4096,\"rope_theta\":1e6,\"qkv_bias\":true}",
-     NULL},
+     "{\"model_type\":\"molmo\"," VP_IMPL_LANGUAGE(3584, 37888, 28, 28, 4)
+     ",\"vocab_size\":152064,\"layer_norm_eps\":1e-6,"
+     "\"max_position_embeddings\":4096,\"rope_theta\":1e6,\"qkv_bias\":true}", NULL},
     {"molmo-7b-o",
-     "{\"model_type\":\"molmo\",\"hidden_size\":4096,\"intermediate_size\":22016,\"num_hidden_layers\":32,"
-     "\"num_attention_heads\":32,\"vocab_size\":100278,\"embedding_size\":100352,\"layer_norm_eps\":1e-6,"
-     "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}",
-     NULL},
+     "{\"model_type\":\"molmo\"," VP_IMPL_SIZES(4096, 22016, 32, 32)
+     ",\"vocab_size\":100278,\"embedding_size\":100352,\"layer_norm_eps\":1e-6,"
+     "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}", NULL},
     {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}", NULL},
     {"llava-1.5-7b", /* absent fields have LlamaConfig's defaults */
      "{\"model_type\":\"llava\",\"text_config\":{\"vocab_size\":32064,\"max_position_embeddings\":4096,"
-     "\"rms_norm_eps\":1e-5},\"vision_config\":{\"hidden_size\":1024,\"intermediate_size\":4096,"
-     "\"num_hidden_layers\":24,\"num_attention_heads\":16,\"image_size\":336,\"patch_size\":14}}",
+     "\"rms_norm_eps\":1e-5},\"vision_config\":{" VP_IMPL_SIZES(1024, 4096, 24,
+                                                                16) ",\"image_size\":336,\"patch_size\":14}}",
      "{\"size\":{\"shortest_edge\":336},\"crop_size\":{\"height\":336,\"width\":336},"
      "\"image_mean\":[0.48145466,0.4578275,0.40821073],\"image_std\":[0.26862954,0.26130258,0.27577711]}"},
     {"smolvlm-256m",
-     VP_IMPL_SMOLVLM("\"hidden_size\":576,\"intermediate_size\":1536,\"num_hidden_layers\":30,"
-                     "\"num_attention_heads\":9,\"num_key_value_heads\":3,\"vocab_size\":49280,"
-                     "\"max_position_embeddings\":8192,\"rope_theta\":1e5",
-                     VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
-    {"smolvlm-500m",
-     VP_IMPL_SMOLVLM("\"hidden_size\":960,\"intermediate_size\":2560,\"num_hidden_layers\":32,"
-                     "\"num_attention_heads\":15,\"num_key_value_heads\":5,\"vocab_size\":49280,"
-                     "\"max_position_embeddings\":8192,\"rope_theta\":1e5",
-                     VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
+     VP_IMPL_SMOLVLM(VP_IMPL_LANGUAGE(576, 1536, 30, 9, 3) VP_IMPL_SMOLVLM_TEXT, VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
+    {"smolvlm-500m", VP_IMPL_SMOLVLM(VP_IMPL_LANGUAGE(960, 2560, 32, 15, 5) VP_IMPL_SMOLVLM_TEXT, VP_IMPL_SMOLVLM_SMALL,
+                                     "512", "2048")},
     {"smolvlm-2.2b",
-     VP_IMPL_SMOLVLM("\"hidden_size\":2048,\"intermediate_size\":8192,\"num_hidden_layers\":24,"
-                     "\"num_attention_heads\":32,\"vocab_size\":49155,\"max_position_embeddings\":16384,"
-                     "\"rope_theta\":273768",
-                     VP_IMPL_SMOLVLM_LARGE, "384", "1536")},
-    {"internvl3-1b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":896,\"intermediate_size\":4864,\"num_hidden_layers\":24,"
-                      "\"num_attention_heads\":14,\"num_key_value_heads\":2")},
-    {"internvl3-2b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":1536,\"intermediate_size\":8960,"
-                      "\"num_hidden_layers\":28,\"num_attention_heads\":12,\"num_key_value_heads\":2")},
-    {"internvl3-8b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":3584,\"intermediate_size\":18944,"
-                      "\"num_hidden_layers\":28,\"num_attention_heads\":28,\"num_key_value_heads\":4")},
-    {"internvl3.5-1b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":1024,\"intermediate_size\":3072,"
-                      "\"num_hidden_layers\":28,\"num_attention_heads\":16")},
-    {"internvl3.5-2b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":2048,\"intermediate_size\":6144,"
-                      "\"num_hidden_layers\":28,\"num_attention_heads\":16")},
-    {"internvl3.5-4b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":2560,\"intermediate_size\":9728,"
-                      "\"num_hidden_layers\":36,\"num_attention_heads\":32")},
-    {"internvl3.5-8b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":4096,\"intermediate_size\":12288,"
-                      "\"num_hidden_layers\":36,\"num_attention_heads\":32")},
+     VP_IMPL_SMOLVLM(VP_IMPL_SIZES(2048, 8192, 24, 32) ",\"vocab_size\":49155,"
+                     "\"max_position_embeddings\":16384,\"rope_theta\":273768", VP_IMPL_SMOLVLM_LARGE, "384", "1536")},
+    {"internvl3-1b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 VP_IMPL_LANGUAGE(896, 4864, 24, 14, 2))},
+    {"internvl3-2b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 VP_IMPL_LANGUAGE(1536, 8960, 28, 12, 2))},
+    {"internvl3-8b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 VP_IMPL_LANGUAGE(3584, 18944, 28, 28, 4))},
+    {"internvl3.5-1b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 VP_IMPL_SIZES(1024, 3072, 28, 16))},
+    {"internvl3.5-2b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 VP_IMPL_SIZES(2048, 6144, 28, 16))},
+    {"internvl3.5-4b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 VP_IMPL_SIZES(2560, 9728, 36, 32))},
+    {"internvl3.5-8b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 VP_IMPL_SIZES(4096, 12288, 36, 32))},
     {"tiny-qwen3-vl-moe",
      "{\"model_type\":\"qwen3_vl_moe\",\"text_config\":{\"hidden_size\":128,\"num_hidden_layers\":4,"
      "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,\"rope_scaling\":{\"mrope_section\":[6,5,5]},"
@@ -1526,30 +1491,25 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"out_hidden_size\":128}}",
      VP_IMPL_QWEN3_FILE("4096", "1048576")},
     {"qwen2.5-vl-3b",
-     "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":2048,\"intermediate_size\":11008,\"num_hidden_layers\":36,"
-     "\"num_attention_heads\":16,\"num_key_value_heads\":2,\"vocab_size\":151936,\"tie_word_embeddings\":true,"
-     "\"rms_norm_eps\":1e-6,\"max_position_embeddings\":128000," VP_IMPL_QWEN2_5_VISION("2048")},
-    {"qwen2.5-vl-7b",
-     "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":3584,\"intermediate_size\":18944,\"num_hidden_layers\":28,"
-     "\"num_attention_heads\":28,\"num_key_value_heads\":4,\"vocab_size\":152064,\"rms_norm_eps\":1e-6,"
-     "\"max_position_embeddings\":128000," VP_IMPL_QWEN2_5_VISION("3584")},
+     "{\"model_type\":\"qwen2_5_vl\"," VP_IMPL_LANGUAGE(
+         2048, 11008, 36, 16,
+         2) ",\"vocab_size\":151936,\"tie_word_embeddings\":true,"
+            "\"rms_norm_eps\":1e-6,\"max_position_embeddings\":128000," VP_IMPL_QWEN2_5_VISION("2048")},
+    {"qwen2.5-vl-7b", "{\"model_type\":\"qwen2_5_vl\"," VP_IMPL_LANGUAGE(
+                          3584, 18944, 28, 28, 4) ",\"vocab_size\":152064,\"rms_norm_eps\":1e-6,"
+                                                  "\"max_position_embeddings\":128000," VP_IMPL_QWEN2_5_VISION("3584")},
     {"qwen3-vl-2b",
-     "{\"model_type\":\"qwen3_vl\",\"tie_word_embeddings\":true,\"text_config\":{" VP_IMPL_QWEN3_TEXT
-     "\"hidden_size\":2048,\"intermediate_size\":6144,\"num_hidden_layers\":28,\"num_attention_heads\":16,"
-     "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2048")},
+     "{\"model_type\":\"qwen3_vl\",\"tie_word_embeddings\":true,\"text_config\":{" VP_IMPL_QWEN3_TEXT VP_IMPL_LANGUAGE(
+         2048, 6144, 28, 16, 8) ",\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2048")},
     {"qwen3-vl-4b",
-     "{\"model_type\":\"qwen3_vl\",\"tie_word_embeddings\":true,\"text_config\":{" VP_IMPL_QWEN3_TEXT
-     "\"hidden_size\":2560,\"intermediate_size\":9728,\"num_hidden_layers\":36,\"num_attention_heads\":32,"
-     "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2560")},
-    {"qwen3-vl-8b",
-     "{\"model_type\":\"qwen3_vl\",\"text_config\":{" VP_IMPL_QWEN3_TEXT
-     "\"hidden_size\":4096,\"intermediate_size\":12288,\"num_hidden_layers\":36,\"num_attention_heads\":32,"
-     "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION("", "4096")},
+     "{\"model_type\":\"qwen3_vl\",\"tie_word_embeddings\":true,\"text_config\":{" VP_IMPL_QWEN3_TEXT VP_IMPL_LANGUAGE(
+         2560, 9728, 36, 32, 8) ",\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2560")},
+    {"qwen3-vl-8b", "{\"model_type\":\"qwen3_vl\",\"text_config\":{" VP_IMPL_QWEN3_TEXT VP_IMPL_LANGUAGE(
+                        4096, 12288, 36, 32, 8) ",\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION("", "4096")},
     /* source: config.json of allenai/Molmo2-4B, as in github.com/albud1978/CV 83e865d (src/models/Molmo2-4B) */
     {"molmo2-4b",
-     "{\"model_type\":\"molmo2\",\"text_config\":{\"hidden_size\":2560,\"intermediate_size\":9728,"
-     "\"num_hidden_layers\":36,"
-     "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"head_dim\":128,\"vocab_size\":151936,"
+     "{\"model_type\":\"molmo2\",\"text_config\":{" VP_IMPL_LANGUAGE(2560, 9728, 36, 32, 8)
+     ",\"head_dim\":128,\"vocab_size\":151936,"
      "\"rope_theta\":5e6,\"max_position_embeddings\":36864},\"vit_config\":{\"num_hidden_layers\":27},"
      "\"adapter_config\":{\"vit_layers\":[-3,-9],\"intermediate_size\":9728,\"text_hidden_size\":2560}}",
      "{\"max_crops\":8,\"use_single_crop_col_tokens\":false}"},
@@ -1559,18 +1519,16 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"num_experts\":128,\"num_experts_per_tok\":8,\"moe_intermediate_size\":768,\"vocab_size\":151936},"
      VP_IMPL_QWEN3_VISION("", "2048")},
     {"tiny-gemma3",
-     "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":16,\"text_config\":{\"hidden_size\":128,"
-     "\"intermediate_size\":256,\"num_hidden_layers\":6,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
-     "\"head_dim\":32,\"query_pre_attn_scalar\":32,\"vocab_size\":320,\"sliding_window\":32,"
-     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
-     "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"image_size\":112,\"patch_size\":14}}",
+     "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":16,\"text_config\":{" VP_IMPL_LANGUAGE(
+         128, 256, 6, 4, 2) ",\"head_dim\":32,\"query_pre_attn_scalar\":32,\"vocab_size\":320,\"sliding_window\":32,"
+                            "\"max_position_embeddings\":4096},\"vision_config\":{" VP_IMPL_SIZES(
+                                64, 128, 3, 4) ",\"image_size\":112,\"patch_size\":14}}",
      "{\"size\":{\"height\":112,\"width\":112},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
     {"gemma-3-4b", /* absent fields have Gemma3TextConfig's defaults */
      "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":256,\"text_config\":{\"hidden_size\":2560,"
      "\"intermediate_size\":10240,\"num_hidden_layers\":34,\"sliding_window\":1024,"
-     "\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"}},\"vision_config\":{\"hidden_size\":1152,"
-     "\"intermediate_size\":4304,\"num_hidden_layers\":27,\"num_attention_heads\":16,\"image_size\":896,"
-     "\"patch_size\":14}}",
+     "\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"}},\"vision_config\":{" VP_IMPL_SIZES(
+         1152, 4304, 27, 16) ",\"image_size\":896,\"patch_size\":14}}",
      "{\"size\":{\"height\":896,\"width\":896},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
 };
 enum { VP_IMPL_PRESETS = (int)(sizeof vp_impl_model_presets / sizeof vp_impl_model_presets[0]) };
@@ -1958,43 +1916,42 @@ static void vp_impl_walk_qwen(vp_impl_walk *walk, const vp_model_config *config)
 static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config) {
     int64_t block = (int64_t)config->geometry.pool * config->geometry.pool * config->vit_width;
     switch (config->architecture) {
-        case VP_ARCHITECTURE_LLAMA:
-        case VP_ARCHITECTURE_QWEN2:
-        case VP_ARCHITECTURE_QWEN3:
-        case VP_ARCHITECTURE_GEMMA3_TEXT:
-        case VP_ARCHITECTURE_QWEN3_MOE:
-        case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
-        case VP_ARCHITECTURE_LLAVA:
-            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
-            vp_impl_walk_clip(walk, config, "vision_tower.vision_model.");
-            vp_impl_walk_projector(walk, config);
-            break;
-        case VP_ARCHITECTURE_IDEFICS3:
-        case VP_ARCHITECTURE_SMOLVLM:
-            vp_impl_walk_language(walk, config, "model.text_model.", "lm_head");
-            vp_impl_walk_clip(walk, config, "model.vision_model.");
-            vp_impl_walk_put(walk, config->d_model, block, "model.connector.modality_projection.proj.weight");
-            break;
-        case VP_ARCHITECTURE_INTERNVL:
-            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
-            vp_impl_walk_intern(walk, config, "vision_tower.");
-            vp_impl_walk_projector(walk, config);
-            break;
-        case VP_ARCHITECTURE_INTERNVL_CHAT:
-            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
-            vp_impl_walk_internvl_chat(walk, config);
-            break;
-        case VP_ARCHITECTURE_QWEN2_5_VL:
-        case VP_ARCHITECTURE_QWEN3_VL:
-        case VP_ARCHITECTURE_QWEN3_VL_MOE: vp_impl_walk_qwen(walk, config); break;
-        case VP_ARCHITECTURE_GEMMA3:
-            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
-            vp_impl_walk_clip(walk, config, "vision_tower.vision_model.");
-            vp_impl_walk_put(walk, config->vit_width, 0, "multi_modal_projector.mm_soft_emb_norm.weight");
-            vp_impl_walk_put(walk, config->vit_width, config->d_model,
-                             "multi_modal_projector.mm_input_projection_weight");
-            break;
-        default: vp_impl_walk_molmo(walk, config); break;
+    case VP_ARCHITECTURE_LLAMA:
+    case VP_ARCHITECTURE_QWEN2:
+    case VP_ARCHITECTURE_QWEN3:
+    case VP_ARCHITECTURE_GEMMA3_TEXT:
+    case VP_ARCHITECTURE_QWEN3_MOE:
+    case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
+    case VP_ARCHITECTURE_LLAVA:
+        vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+        vp_impl_walk_clip(walk, config, "vision_tower.vision_model.");
+        vp_impl_walk_projector(walk, config);
+        break;
+    case VP_ARCHITECTURE_IDEFICS3:
+    case VP_ARCHITECTURE_SMOLVLM:
+        vp_impl_walk_language(walk, config, "model.text_model.", "lm_head");
+        vp_impl_walk_clip(walk, config, "model.vision_model.");
+        vp_impl_walk_put(walk, config->d_model, block, "model.connector.modality_projection.proj.weight");
+        break;
+    case VP_ARCHITECTURE_INTERNVL:
+        vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+        vp_impl_walk_intern(walk, config, "vision_tower.");
+        vp_impl_walk_projector(walk, config);
+        break;
+    case VP_ARCHITECTURE_INTERNVL_CHAT:
+        vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+        vp_impl_walk_internvl_chat(walk, config);
+        break;
+    case VP_ARCHITECTURE_QWEN2_5_VL:
+    case VP_ARCHITECTURE_QWEN3_VL:
+    case VP_ARCHITECTURE_QWEN3_VL_MOE: vp_impl_walk_qwen(walk, config); break;
+    case VP_ARCHITECTURE_GEMMA3:
+        vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+        vp_impl_walk_clip(walk, config, "vision_tower.vision_model.");
+        vp_impl_walk_put(walk, config->vit_width, 0, "multi_modal_projector.mm_soft_emb_norm.weight");
+        vp_impl_walk_put(walk, config->vit_width, config->d_model, "multi_modal_projector.mm_input_projection_weight");
+        break;
+    default: vp_impl_walk_molmo(walk, config); break;
     }
 }
 

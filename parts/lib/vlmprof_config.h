@@ -14,34 +14,38 @@ VP_EXTERN_C_BEGIN
  * threads: reentrant */
 VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where, vp_json *json, vp_error *error);
 
-/* The supported models, with the values of `architectures` and `model_type` in config.json. MolmoE and Molmo-7B share
- * the model_type "molmo"; Molmo-7B's config has a hidden_size. */
+/* The views of an image: its crops and a global view; the same, but a single crop is the whole image; only its crops */
+typedef enum vp_views { VP_VIEWS_GLOBAL, VP_VIEWS_SPLIT, VP_VIEWS_CROPS } vp_views;
+/* The supported models, with the values of `architectures` and `model_type` in config.json, and the views of an image.
+ * MolmoE and Molmo-7B share the model_type "molmo"; Molmo-7B's config has a hidden_size. */
 #define VP_ARCHITECTURES(X) \
-    X(MOLMOE, "MolmoE", "OLMoForCausalLM", "molmo") \
-    X(MOLMO, "Molmo", "MolmoForCausalLM", "molmo") \
-    X(OLMOE, "OLMoE", "OlmoeForCausalLM", "olmoe") \
-    X(LLAVA, "LLaVA", "LlavaForConditionalGeneration", "llava") \
-    X(IDEFICS3, "Idefics3", "Idefics3ForConditionalGeneration", "idefics3") \
-    X(SMOLVLM, "SmolVLM", "SmolVLMForConditionalGeneration", "smolvlm") \
-    X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl") \
-    X(INTERNVL_CHAT, "InternVL (original)", "InternVLChatModel", "internvl_chat") \
-    X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl") \
-    X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
-    X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe") \
-    X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3") \
-    X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2") \
-    X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
-    X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
-    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3") \
-    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text") \
-    X(QWEN3_MOE, "Qwen3-MoE", "Qwen3MoeForCausalLM", "qwen3_moe")
+    X(MOLMOE, "MolmoE", "OLMoForCausalLM", "molmo", GLOBAL) \
+    X(MOLMO, "Molmo", "MolmoForCausalLM", "molmo", GLOBAL) \
+    X(OLMOE, "OLMoE", "OlmoeForCausalLM", "olmoe", GLOBAL) \
+    X(LLAVA, "LLaVA", "LlavaForConditionalGeneration", "llava", CROPS) \
+    X(IDEFICS3, "Idefics3", "Idefics3ForConditionalGeneration", "idefics3", SPLIT) \
+    X(SMOLVLM, "SmolVLM", "SmolVLMForConditionalGeneration", "smolvlm", SPLIT) \
+    X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl", SPLIT) \
+    X(INTERNVL_CHAT, "InternVL (original)", "InternVLChatModel", "internvl_chat", SPLIT) \
+    X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", CROPS) \
+    X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl", CROPS) \
+    X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", CROPS) \
+    X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3", SPLIT) \
+    X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2", GLOBAL) \
+    X(LLAMA, "Llama", "LlamaForCausalLM", "llama", GLOBAL) \
+    X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2", GLOBAL) \
+    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3", GLOBAL) \
+    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text", GLOBAL) \
+    X(QWEN3_MOE, "Qwen3-MoE", "Qwen3MoeForCausalLM", "qwen3_moe", GLOBAL)
 typedef enum vp_architecture {
-#define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
+#define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type, views) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
 #undef VP_ARCHITECTURE_ENUM
-    VP_ARCHITECTURE_COUNT
+        VP_ARCHITECTURE_COUNT
 } vp_architecture;
 VP_API const char *vp_architecture_name(vp_architecture architecture); /* for display; "unknown" outside the list */
+/* The views by a name for display, as result files have it; GLOBAL for NULL and for an unknown name. */
+VP_API vp_views vp_architecture_views(const char *name);
 
 /* RMS norms of q and k: none, over the whole projected width, or over each head */
 typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } vp_qk_norm;
@@ -77,39 +81,39 @@ enum { VP_VIT_LAYERS_MAX = 4 };
  * additional_vocab_size may be 0 too. */
 typedef struct vp_model_config {
     vp_architecture architecture;
-    int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
-    int32_t kv_head_count;                                     /* k and v heads; divides head_count */
+    int32_t d_model, head_count, head_dim, block_count; /* [d_model, n_heads, d_model / n_heads, n_layers] */
+    int32_t kv_head_count;                              /* k and v heads; divides head_count */
     /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
     int32_t expert_count, expert_dim, top_k;
-    int32_t mlp_dim;                                           /* hidden width of a dense MLP */
-    int32_t norm_topk;                                         /* 1: the chosen experts' weights sum to 1 */
+    int32_t mlp_dim;   /* hidden width of a dense MLP */
+    int32_t norm_topk; /* 1: the chosen experts' weights sum to 1 */
     /* text tokens; rows of wte.embedding and lm_head; rows of wte.new_embedding */
     int32_t vocab_size, embedding_size, additional_vocab_size;
-    int32_t tied_head;                                         /* 1: the head is the embedding */
-    int32_t max_sequence_length;                               /* sequence length in training */
+    int32_t tied_head;           /* 1: the head is the embedding */
+    int32_t max_sequence_length; /* sequence length in training */
     /* most positions of a request [max_position_embeddings, else max_sequence_length] */
     int32_t max_positions;
     double rope_theta;
     vp_rope rope;
-    float norm_eps;                                            /* [layer_norm_eps] */
+    float norm_eps; /* [layer_norm_eps] */
     vp_qk_norm qk_norm;
-    int32_t qkv_bias, norm_after;                              /* norm_after 1: norms follow attention and MLP, and none
+    int32_t qkv_bias, norm_after; /* norm_after 1: norms follow attention and MLP, and none
                                                                 * precedes them */
     /* norm_around 1: norms before and after attention and MLP; norm_plus_one 1: RMS norm weights are stored minus 1 */
     int32_t norm_around, norm_plus_one;
-    float embedding_scale;     /* factor of text embeddings; 0: no factor */
-    float query_scale;         /* factor of q in addition to 1 / sqrt(head_dim); 0: no factor */
-    int32_t gated_gelu;        /* 1: the MLP's gate is tanh GELU instead of SiLU */
+    float embedding_scale; /* factor of text embeddings; 0: no factor */
+    float query_scale;     /* factor of q in addition to 1 / sqrt(head_dim); 0: no factor */
+    int32_t gated_gelu;    /* 1: the MLP's gate is tanh GELU instead of SiLU */
     /* 1: attention among the tokens of an image (vp_request.span_ends) is bidirectional */
     int32_t image_bidirectional;
-    int32_t sliding_window;    /* tokens that a token attends to, including itself; 0: all earlier ones .. */
-    uint64_t full_blocks;      /* .. bit b: block b attends to all, and uses rope_theta and rope .. */
-    double rope_local_theta;   /* .. while blocks with a window use this, unscaled */
-    float clip_qkv;                                            /* q, k, v are clipped to -clip..clip; 0: not clipped */
+    int32_t sliding_window;  /* tokens that a token attends to, including itself; 0: all earlier ones .. */
+    uint64_t full_blocks;    /* .. bit b: block b attends to all, and uses rope_theta and rope .. */
+    double rope_local_theta; /* .. while blocks with a window use this, unscaled */
+    float clip_qkv;          /* q, k, v are clipped to -clip..clip; 0: not clipped */
     /* [vision_backbone.image_*]; vit_positions includes the class token */
     int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions;
-    int32_t vit_class_token;                                   /* rows before the patches: 1 or 0 */
-    int32_t vit_qkv_bias;                                      /* 1: q, k and v have a bias */
+    int32_t vit_class_token; /* rows before the patches: 1 or 0 */
+    int32_t vit_qkv_bias;    /* 1: q, k and v have a bias */
     vp_gelu vit_gelu;
     float vit_norm_eps;
     /* blocks whose outputs are used, as in the config (negative: from the end) */
@@ -119,22 +123,22 @@ typedef struct vp_model_config {
     /* 1: images of any size. A view is then one window of pool x pool patches (vit_positions), and all views of an
      * image, row by row, attend to each other */
     int32_t vit_native;
-    double vit_rope_theta;                                     /* heads are rotated by row and column; 0: no rotation */
-    int32_t vit_table_side;    /* side of the square of learned positions that is stretched over a native image; 0:
+    double vit_rope_theta;      /* heads are rotated by row and column; 0: no rotation */
+    int32_t vit_table_side;     /* side of the square of learned positions that is stretched over a native image; 0:
                                 * no table */
-    int32_t vit_rms, vit_gated;                               /* vit_rms 1: RMS norms without bias; vit_gated 1: a
+    int32_t vit_rms, vit_gated; /* vit_rms 1: RMS norms without bias; vit_gated 1: a
                                                                * SwiGLU MLP */
-    int32_t vit_qk_norm; /* 1: q and k have RMS norms over all heads */
-    int32_t vit_window;        /* side, in views, of the squares that limit attention; 0: no limit .. */
-    uint64_t vit_full_blocks;                                  /* .. bit b: block b attends to everything */
+    int32_t vit_qk_norm;        /* 1: q and k have RMS norms over all heads */
+    int32_t vit_window;         /* side, in views, of the squares that limit attention; 0: no limit .. */
+    uint64_t vit_full_blocks;   /* .. bit b: block b attends to everything */
     /* number of features (vit_layers[1..]) that are added to image tokens after the first blocks of the language
      * model */
     int32_t deepstack_count;
     vp_connector connector;
-    int32_t window_pool; /* STITCHED: side of a window in patches; geometry.pool is 1. Otherwise 0 */
-    int32_t projector_dim;                                     /* hidden width of the image projector; 0: one matrix */
+    int32_t window_pool;    /* STITCHED: side of a window in patches; geometry.pool is 1. Otherwise 0 */
+    int32_t projector_dim;  /* hidden width of the image projector; 0: one matrix */
     int32_t image_replaces; /* 1: image features replace the embeddings of image tokens; 0: they are added */
-    vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
+    vp_geometry geometry;   /* preprocessor_config.json, else config.json */
 } vp_model_config;
 
 /* Reads the shape of a model. Features that the engine does not implement are rejected with an error that names them.

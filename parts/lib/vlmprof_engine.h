@@ -19,9 +19,7 @@ VP_EXTERN_C_BEGIN
 
 /* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks are integers, with one scale
  * for every 32 values of a row. Everything else is bf16, but see vp_activations. */
-typedef enum vp_weights {
-    VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4
-} vp_weights;
+typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4 } vp_weights;
 /* Inputs of products of many rows (prompts, images) with INT8 or INT4 weights. BF16: unchanged; weights are widened.
  * INT16: 16 bits, with a scale for every 32 values, on AVX2. INT8: bytes, with a scale for every 32 values on ARM, for
  * every 128 or 512 with AVX-512 VNNI or AMX. AUTO: the fastest that the processor has. A GPU has only BF16.
@@ -37,17 +35,12 @@ typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int
 /* Switches for the GPU, one bit each. EVENTS: launches are timed by events, even if CUPTI is available. DEPENDENT: in
  * decode steps a kernel requests its weights while the previous one still runs (programmatic dependent launch; compute
  * capability 9.0 or higher). Results are bit-identical; its gain was never measured. With events around launches there
- * is no gain. WGMMA: on Hopper, linears with many rows use vlmprof's kernels, as experts do, instead of cuBLAS. TUNED:
- * the first product of each shape, in warm-up requests, times 8 cuBLAS algorithms and keeps the fastest. The choice,
- * and so the last bits of results, may differ between processes. PERSISTENT: a decode step of MolmoE in bf16 or fp32 is
- * one cooperative kernel with one block per multiprocessor. Results are bit-identical. It is not in profiles, and its
- * gain was never measured. CLUSTERS: on Hopper, products with many rows, including those of experts, use pairs of
- * blocks that load weights for each other (TMA multicast), if the work counts predict a gain; it was never measured.
- * MMA: on Hopper, experts use mma.sync, as on other GPUs, instead of wgmma. It cannot be used with WGMMA or CLUSTERS. A
- * row: name, bit, word of --gpu, 1: results are bit-identical to those without it */
+ * is no gain. WGMMA: on Hopper, the experts of many tokens use wgmma instead of mma.sync, if both agree on a few rows
+ * when the engine opens. TUNED: the first product of each shape, in warm-up requests, times 8 cuBLAS algorithms and
+ * keeps the fastest. The choice, and so the last bits of results, may differ between processes. A row: name, bit, word
+ * of --gpu, 1: results are bit-identical to those without it */
 #define VP_GPU_SWITCHES(X) \
-    X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) \
-    X(PERSISTENT, 8, "persistent", 1) X(TUNED, 16, "tuned", 0) X(CLUSTERS, 32, "clusters", 0) X(MMA, 64, "mma", 0)
+    X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) X(TUNED, 16, "tuned", 0)
 #define VP_GPU_SWITCH_BIT(name, bit, word, same_bits) VP_GPU_##name = bit,
 typedef enum vp_gpu_switch { VP_GPU_SWITCHES(VP_GPU_SWITCH_BIT) VP_GPU_NONE = 0 } vp_gpu_switch;
 #undef VP_GPU_SWITCH_BIT
@@ -62,13 +55,13 @@ typedef struct vp_engine_options {
     vp_weights weights;
     vp_weights head_weights;   /* INT8 or INT4; any other value: the same precision as the rest of the model */
     vp_weights vision_weights; /* the same for the linears of tower and connector */
-    const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
-    const char *gemm;     /* NULL or "auto": chosen by measurement; otherwise one of vp_engine_gemm_name */
-    int32_t threads;      /* 0: all cores this process may use */
-    uint32_t gpu;         /* values of vp_gpu_switch; 0: no switch */
-    int32_t max_sequence; /* longest prompt + new tokens of any request */
-    int32_t max_views;    /* most views (crops + global) of any request */
-    int32_t prunes;       /* 1: room for requests with vp_request.prune; 0: they are rejected */
+    const char *device;        /* "auto", "cpu", "cuda", "cuda:N" */
+    const char *gemm;          /* NULL or "auto": chosen by measurement; otherwise one of vp_engine_gemm_name */
+    int32_t threads;           /* 0: all cores this process may use */
+    uint32_t gpu;              /* values of vp_gpu_switch; 0: no switch */
+    int32_t max_sequence;      /* longest prompt + new tokens of any request */
+    int32_t max_views;         /* most views (crops + global) of any request */
+    int32_t prunes;            /* 1: room for requests with vp_request.prune; 0: they are rejected */
     /* Bits 1 << vp_activations of later requests: an error here, before the weights are loaded, if one is impossible */
     uint32_t activations;
     /* 1: an engine without memory and weights. It supports only vp_engine_count, vp_engine_bytes, vp_engine_memory and
@@ -150,9 +143,9 @@ VP_API uint64_t vp_engine_bytes(const vp_engine *engine);
 VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine); /* currently free on the device; 0: unknown */
 /* a part of vp_engine_bytes, or memory that the host uses in addition */
 typedef struct vp_memory_block {
-    const char *name;          /* static */
+    const char *name; /* static */
     uint64_t bytes;
-    int32_t on_device;         /* 0: host memory; on the CPU all of it */
+    int32_t on_device; /* 0: host memory; on the CPU all of it */
     /* KV cache: size of one token in all blocks, in bytes; a request uses input_count + token_count - 1 positions of
      * its active blocks. Other blocks of memory: 0 */
     uint64_t bytes_a_position;
@@ -164,7 +157,7 @@ typedef struct vp_memory_block {
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
 /* The device's limits, for comparison with operations' rates. */
 typedef struct vp_ceilings {
-    double bytes_per_s;   /* read bandwidth */
+    double bytes_per_s; /* read bandwidth */
     /* the engine's copy within device memory (CPU: by one thread), counting bytes read and bytes written */
     double copy_bytes_per_s;
     double flops_per_s;   /* matrix products in the engine's arithmetic */
@@ -224,12 +217,12 @@ VP_API const vp_range_hooks *vp_engine_range_hooks(void);
 /* optional copies of intermediate values, for comparison with other implementations; NULL pointers are skipped. Copying
  * is not counted or timed */
 typedef struct vp_dump {
-    float *image_features; /* f32 [views, tokens_per_crop, d_model]; with window_pool [image tokens, d_model] */
-    float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
+    float *image_features;     /* f32 [views, tokens_per_crop, d_model]; with window_pool [image tokens, d_model] */
+    float *vit_features;       /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
     float *deepstack_features; /* f32 [deepstack_count, views, d_model] */
-    float *block_last;     /* f32 [active blocks, d_model] */
-    float *block_mean;     /* f32 [active blocks, d_model]: mean over positions */
-    float *logits;         /* f32 [max_new_tokens, embedding_size]; with on_logits [embedding_size] */
+    float *block_last;         /* f32 [active blocks, d_model] */
+    float *block_mean;         /* f32 [active blocks, d_model]: mean over positions */
+    float *logits;             /* f32 [max_new_tokens, embedding_size]; with on_logits [embedding_size] */
     /* called with each step's logits, which the next step overwrites; NULL: all logits are kept */
     void (*on_logits)(void *with, int32_t step, const float *logits); void *with;
     /* with pruning; vp_reply contains the counts. kept: the remaining image tokens, numbered from 0 (not for pool; for
@@ -250,12 +243,12 @@ typedef enum vp_prune_method {
 #define VP_PRUNE_ENUM(name, text) VP_PRUNE_##name,
     VP_PRUNE_METHODS(VP_PRUNE_ENUM)
 #undef VP_PRUNE_ENUM
-    VP_PRUNE_METHOD_COUNT
+        VP_PRUNE_METHOD_COUNT
 } vp_prune_method;
 /* KEEP: kept tokens and all later tokens keep their positions; COMPACT: positions count the shortened sequence;
  * PUBLISHED: as in the method's code (M-RoPE: KEEP) */
 typedef enum vp_prune_positions { VP_PRUNE_PUBLISHED, VP_PRUNE_KEEP, VP_PRUNE_COMPACT } vp_prune_positions;
-enum { VP_PRUNE_CUTS_MAX = 8, VP_PRUNE_PIVOTS_MAX = 64 };
+enum { VP_PRUNE_PIVOTS_MAX = 64 };
 typedef struct vp_prune {
     vp_prune_method method;
     vp_prune_positions positions;
@@ -276,23 +269,13 @@ typedef struct vp_prune {
 VP_API vp_prune vp_prune_default(vp_prune_method method);
 VP_API const char *vp_prune_name(vp_prune_method method);
 
-/* The effect of pruning on a request */
-typedef struct vp_pruned {
-    int32_t image_tokens, kept_tokens; /* image tokens before and after pruning; for pdrop after the last cut */
-    int32_t region_count;              /* regions of blocks: rows[i] prefill rows, starting at first_block[i] */
-    int32_t first_block[VP_PRUNE_CUTS_MAX + 1], rows[VP_PRUNE_CUTS_MAX + 1];
-    int32_t keeps_positions;
-    double mean_image_tokens;  /* over the active blocks */
-    /* KV cache with max_new_tokens: size that the request uses, and that it would use without pruning */
-    uint64_t cache_bytes, full_cache_bytes;
-} vp_pruned;
 
 typedef struct vp_request {
     const int32_t *input_ids; int32_t input_count;   /* BOS, image tokens, text */
     /* f32 [views, patches, patch_values]: a patch is row by row, with each pixel's three colours together; NULL: no
      * image */
     const float *pixels;
-    const float *image_masks;                        /* f32 [views, patches]; read only by attention pooling */
+    const float *image_masks; /* f32 [views, patches]; read only by attention pooling */
     /* int32 [views, tokens_per_crop]; with windows across crops (config.window_pool) [image tokens] */
     const int32_t *image_input_idx;
     /* int32 [input_count], for images in models with image_bidirectional: token i attends to tokens before
@@ -311,9 +294,9 @@ typedef struct vp_request {
     /* [max_new_tokens]: a given answer (teacher forcing). reply.tokens[i] is the model's choice after the first i
      * tokens of this answer, and nothing ends it early. NULL: each step continues with its own token */
     const int32_t *forced_tokens;
-    const vp_prune *prune;                           /* NULL: all image tokens are kept */
+    const vp_prune *prune; /* NULL: all image tokens are kept */
     vp_activations activations;
-    const vp_dump *dump;                             /* NULL: nothing is copied */
+    const vp_dump *dump; /* NULL: nothing is copied */
     vp_timing timing;
     /* VP_TIMING_KERNEL: buffer for the launches, in order; NULL and 0: not wanted */
     vp_launch *launches; int64_t launch_capacity;
@@ -321,18 +304,6 @@ typedef struct vp_request {
     vp_span *spans; int64_t span_capacity;
 } vp_request;
 
-typedef struct vp_reply {
-    /* the caller's, [max_new_tokens] each; step_ns[i]: device time of decode step i < token_count - 1 */
-    int32_t *tokens; int64_t *step_ns;
-    int32_t token_count; int ended_by_eos;           /* token_count includes the EOS */
-    vp_stage_times times;                            /* H2D .. DECODE; the caller times the others */
-    /* VP_TIMING_KERNEL: number of all launches, even if request.launches has no room for them; otherwise 0 */
-    int64_t launch_count;
-    int64_t span_count;                              /* the same for spans, if requested; a GPU has none */
-    /* with pruning and a dump: the counts of dump.kept and of the remaining rows; skips_features 1: dump.image_features
-     * was not written, because the connector reads only merged tokens */
-    int32_t kept_count, kept_tokens, skips_features;
-} vp_reply;
 /* Runs a request with greedy decoding, one token per step. N tokens take N - 1 decode steps.
  * in:      request  checked completely before anything runs: ids, positions, blocks and sizes must fit the model and
  *                   the engine

@@ -51,8 +51,8 @@ static void vp_impl_gather_row(vp_impl_gather *gather, const double *x, double y
 static void vp_impl_gather_triangle(vp_impl_gather *gather, const double *triangle) {
     for (size_t i = 0; i < gather->width; i++) {
         for (size_t j = 0; j < gather->width; j++)
-            gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->pending]
-                = triangle[j * gather->width + i];
+            gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->pending] =
+                triangle[j * gather->width + i];
         if (++gather->pending == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
     }
 }
@@ -73,12 +73,12 @@ static double vp_impl_length(const double *values, size_t count) {
 
 /* a least-squares problem over some columns of a triangle, each scaled to length 1 */
 typedef struct vp_impl_subset {
-    size_t count, column[VP_LINEAR_COLUMNS_LIMIT];      /* ascending */
+    size_t count, column[VP_LINEAR_COLUMNS_LIMIT]; /* ascending */
     /* column-major, stride VP_IMPL_LINEAR_WIDTH; y after the last column */
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
     double factor[VP_IMPL_LINEAR_WIDTH];
-    double solution[VP_LINEAR_COLUMNS_LIMIT];                  /* for the scaled columns */
-    double rest;                                     /* length of the residual */
+    double solution[VP_LINEAR_COLUMNS_LIMIT]; /* for the scaled columns */
+    double rest;                              /* length of the residual */
 } vp_impl_subset;
 
 /* if less than this part of a column is outside the span of earlier columns, it is rounding error */
@@ -173,8 +173,8 @@ static int vp_impl_signed_solve(const double *triangle, size_t width, const doub
             if (vp_impl_subset_solve(triangle, width, length, use, 0, subset) != width) return 0;
         }
         for (j = 0, best = width; j + 1 < width; j++) {
-            const double gradient = may[j] && !use[j] && !barred[j] ? vp_impl_gradient(triangle, width, length, x, j)
-                                                                    : 0.0;
+            const double gradient =
+                may[j] && !use[j] && !barred[j] ? vp_impl_gradient(triangle, width, length, x, j) : 0.0;
             if (gradient > most) {
                 most = gradient;
                 best = j;
@@ -284,10 +284,10 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
     if (dependent != width) {
         vp_message_text(&m, "column ");
         vp_message_int(&m, (int64_t)dependent);
-        vp_message_text(
-            &m, rows < width - 1
-                    ? ": there are fewer rows than columns"
-                    : " is zero or depends on earlier columns in these rows; omit it, or measure more kinds");
+        vp_message_text(&m,
+                        rows < width - 1
+                            ? ": there are fewer rows than columns"
+                            : " is zero or depends on earlier columns in these rows; omit it, or measure more kinds");
         return vp_fail(error, VP_ERR_MISMATCH, -1, "fit", m.text);
     }
     for (j = 0; j + 1 < width; j++) state[j] = (unsigned char)(use[j] ? VP_LINEAR_USED : VP_LINEAR_DROPPED);
@@ -349,8 +349,8 @@ VP_API double vp_linear_value(const vp_linear *fit, const double *x) {
 VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, double weight, double level,
                                     vp_linear_range *range) {
     double spread = 0.0, t;
-    if (!vp_impl_linear_good(fit) || !x || !(weight > 0.0 && weight < HUGE_VAL) || !(level > 0.0 && level < 1.0) ||
-        !range)
+    if (!vp_impl_linear_good(fit) || !x || !(weight > 0.0 && weight < HUGE_VAL) || !(level > 0.0 && level < 1.0)
+        || !range)
         return VP_ERR_RANGE;
     if (!vp_all_finite(x, (size_t)fit->columns)) return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
@@ -369,8 +369,8 @@ VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, doubl
 }
 
 VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, double level, double *low, double *high) {
-    if (!vp_impl_linear_good(fit) || column < 0 || column >= fit->columns || !(level > 0.0 && level < 1.0) || !low ||
-        !high)
+    if (!vp_impl_linear_good(fit) || column < 0 || column >= fit->columns || !(level > 0.0 && level < 1.0) || !low
+        || !high)
         return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
     double reach = vp_statistics_student(0.5 + 0.5 * level, fit->degrees) * fit->error[column];
@@ -718,8 +718,7 @@ static int vp_impl_latency_settled(const vp_linear *before, const vp_linear *now
  * pass. */
 static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_latency_stage stage,
                                            const vp_latency_request *requests, const double *measured, size_t stride,
-                                           size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit,
-                                           vp_error *error) {
+                                           size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit, vp_error *error) {
     vp_result result = vp_impl_latency_fit_once(features, stage, requests, measured, stride, rows, weigh, fit, error);
     int round, settled = !vp_impl_latency_is_physical(features);
     for (round = 0; result == VP_OK && fit->rows && !settled && round < VP_IMPL_LATENCY_ROUNDS; round++) {
@@ -991,10 +990,9 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
                            "no line fits these measurements: measure at least two requests of different sizes");
         }
         if (line[s].ill_conditioned && !force) {
-            return vp_fail(
-                error, VP_ERR_MISMATCH, -1, vp_latency_stage_name(stage),
-                "the measured requests are almost the same size, so the line is useless for others: measure "
-                "different sizes");
+            return vp_fail(error, VP_ERR_MISMATCH, -1, vp_latency_stage_name(stage),
+                           "the measured requests are almost the same size, so the line is useless for others: measure "
+                           "different sizes");
         }
     }
     memcpy(model->affine, line, sizeof line);
@@ -1032,9 +1030,9 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
     size_t i, draw;
     if (!predicted || !measured || !curve || count < 3 || points < 2 || points >= count || draws < 1 || draws > 100000)
         return VP_ERR_RANGE;
-    if (count > UINT32_MAX || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
-        return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) if (!(measured[i] < 0.0 || measured[i] > 0.0)) return VP_ERR_RANGE;
+    if (count > UINT32_MAX || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count)) return VP_ERR_RANGE;
+    for (i = 0; i < count; i++)
+        if (!(measured[i] < 0.0 || measured[i] > 0.0)) return VP_ERR_RANGE;
     x = (double *)vp_arena_take(&arena, count, sizeof(double));
     y = (double *)vp_arena_take(&arena, count, sizeof(double));
     order = (uint32_t *)vp_arena_take(&arena, count, sizeof(uint32_t));
@@ -1088,8 +1086,8 @@ VP_API vp_result vp_guardrail_compute(const double *predicted, const double *mea
     }
     made.violation_rate = made.accepted ? (double)made.violations / (double)made.accepted : (double)NAN;
     made.false_accept_rate = made.over_budget ? (double)made.false_accepts / (double)made.over_budget : (double)NAN;
-    made.false_reject_rate = count > made.over_budget ? (double)made.false_rejects / (double)(count - made.over_budget)
-                                                      : (double)NAN;
+    made.false_reject_rate =
+        count > made.over_budget ? (double)made.false_rejects / (double)(count - made.over_budget) : (double)NAN;
     *guardrail = made;
     return VP_OK;
 }

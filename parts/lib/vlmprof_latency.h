@@ -35,8 +35,8 @@ typedef struct vp_linear {
     double condition;
     /* residual deviation at weight 1: sqrt(sum w r^2 / degrees); NaN for degrees 0 */
     double sigma;
-    double degrees;                            /* rows - used columns */
-    double coefficient[VP_LINEAR_COLUMNS_LIMIT];  /* exactly 0 if the state is not USED */
+    double degrees;                              /* rows - used columns */
+    double coefficient[VP_LINEAR_COLUMNS_LIMIT]; /* exactly 0 if the state is not USED */
     /* standard errors; 0 if the state is not USED, NaN for degrees 0 */
     double error[VP_LINEAR_COLUMNS_LIMIT];
     /* [columns, columns]: B with covariance = sigma^2 B B' */
@@ -70,9 +70,9 @@ VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, doubl
 VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, double level, double *low, double *high);
 typedef struct vp_linear_errors {
     size_t count;
-    double r2;                     /* 1 - sum r^2 / sum (y - mean)^2; NaN if all y are equal */
-    double mae, rmse, bias;        /* bias: mean of predicted - measured */
-    double mape;                   /* mean of |r| / |y|, a fraction; NaN if a y is 0 */
+    double r2;              /* 1 - sum r^2 / sum (y - mean)^2; NaN if all y are equal */
+    double mae, rmse, bias; /* bias: mean of predicted - measured */
+    double mape;            /* mean of |r| / |y|, a fraction; NaN if a y is 0 */
     double p95_absolute, max_absolute;
 } vp_linear_errors;
 /* Computes the errors of predictions against measurements.
@@ -87,16 +87,16 @@ typedef enum vp_latency_stage {
 #define VP_LATENCY_ENUM(name, text) VP_LATENCY_##name,
     VP_LATENCY_STAGES(VP_LATENCY_ENUM)
 #undef VP_LATENCY_ENUM
-    VP_LATENCY_STAGE_COUNT
+        VP_LATENCY_STAGE_COUNT
 } vp_latency_stage; /* T_vision_total, T_LLM_prefill, T_LLM_decode, and T_total minus these */
 typedef enum vp_latency_features {
     /* inputs as in vp_latency_column_name, with non-negative coefficients. Rows weigh 1 / predicted^2, found by
      * iteration: noise is assumed proportional to the time, and the line goes through the means. (1 / measured^2 makes
      * the same assumption, but trusts low measurements more than high ones, so the line would be too low.) */
     VP_LATENCY_PHYSICAL,
-    VP_LATENCY_SEED, /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k,
+    VP_LATENCY_SEED,   /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k,
                       * num_active_blocks, output_tokens */
-    VP_LATENCY_MEAN, /* the mean of the measurements */
+    VP_LATENCY_MEAN,   /* the mean of the measurements */
     VP_LATENCY_WEIGHTS /* PHYSICAL, plus the cost of weights by precision; for measurements at several precisions */
 } vp_latency_features;
 enum { VP_LATENCY_COLUMNS_LIMIT = 11 };
@@ -107,7 +107,7 @@ typedef struct vp_latency_request {
     int32_t sequence;      /* prompt positions: BOS, image and text */
     int32_t output_tokens; /* decode steps are one fewer */
     int32_t tier_index, top_k, expert_count, active_blocks;
-    int32_t weight_bits;   /* bits of the language model's linears: 4, 8, 16 or 32; read only by WEIGHTS */
+    int32_t weight_bits; /* bits of the language model's linears: 4, 8, 16 or 32; read only by WEIGHTS */
     /* vision tokens dropped by pruning, 0 without it; and the number of active blocks that still get them */
     int32_t dropped_tokens;
     double full_blocks;
@@ -132,11 +132,11 @@ VP_API const char *vp_latency_column_name(vp_latency_features features, vp_laten
 VP_API const char *vp_latency_stage_name(vp_latency_stage stage);
 typedef struct vp_affine { /* measured = slope * predicted + offset */
     double slope, offset;
-    double condition;      /* condition number of the columns 1 and predicted, scaled to length 1 */
+    double condition; /* condition number of the columns 1 and predicted, scaled to length 1 */
     /* 1: condition is over VP_AFFINE_CONDITION_LIMIT, because the predictions are almost equal; the line is then
      * useless elsewhere */
     int ill_conditioned;
-    size_t count;          /* number of points used; 0: the identity */
+    size_t count; /* number of points used; 0: the identity */
 } vp_affine;
 #define VP_AFFINE_CONDITION_LIMIT 4000.0 /* a spread of 0.05 % of the mean */
 /* contains no pointers and can be stored */

@@ -75,7 +75,7 @@ VP_API int vp_noise_is_long_enough(const vp_noise_reading *before, const vp_nois
 
 /* The summary of several blocks. Means are over the blocks with a known number; NaN if none has one. */
 typedef struct vp_noise_summary {
-    int64_t samples;                  /* blocks with any known number */
+    int64_t samples;                                    /* blocks with any known number */
     int64_t load_samples, steal_samples, other_samples; /* blocks in which this number is known */
     int64_t busy_samples, stolen_samples; /* blocks in which other processes, or the host, took too much time */
     double load, steal_percent, other_cpu_percent;

@@ -157,11 +157,11 @@ VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *
         result = vp_impl_processor_switch(processor_config, "image_use_col_tokens", &processor->col_tokens, error);
     processor->low_col_tokens = processor->col_tokens;
     if (processor_config && result == VP_OK)
-        result = vp_impl_processor_switch(processor_config, "use_single_crop_col_tokens", &processor->low_col_tokens,
-                                          error);
+        result =
+            vp_impl_processor_switch(processor_config, "use_single_crop_col_tokens", &processor->low_col_tokens, error);
     if (processor_config && result == VP_OK)
-        result = vp_impl_processor_switch(processor_config, "use_single_crop_start_token", &processor->low_start,
-                                          error);
+        result =
+            vp_impl_processor_switch(processor_config, "use_single_crop_start_token", &processor->low_start, error);
     for (int i = 0; i < 2 && tokenizer_config && result == VP_OK && !processor->front[0]; i++) {
         uint32_t node = vp_json_get(tokenizer_config, 0, names[i]);
         if (node != VP_JSON_NONE && tokenizer_config->nodes[node].type == VP_JSON_OBJECT)
@@ -247,8 +247,8 @@ static void vp_impl_processor_llava_layout(const vp_processor *processor, vp_lay
     const double edge = processor->shortest_edge_px;
     const int32_t crop = processor->geometry.crop_px;
     const int wide = layout->width_px > layout->height_px;
-    const double longest = wide ? edge * layout->width_px / layout->height_px
-                                : edge * layout->height_px / layout->width_px;
+    const double longest =
+        wide ? edge * layout->width_px / layout->height_px : edge * layout->height_px / layout->width_px;
     const int32_t other = longest < 1e9 ? (int32_t)longest : 1000000000;
     layout->resized_width_px = wide ? other : processor->shortest_edge_px;
     layout->resized_height_px = wide ? processor->shortest_edge_px : other;
@@ -327,7 +327,7 @@ static vp_result vp_impl_processor_molmo2_layout(const vp_processor *processor, 
 }
 
 VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t width_px, int32_t height_px,
-                                      vp_layout *layout, vp_error *error) {
+                                     vp_layout *layout, vp_error *error) {
     vp_layout made = {0};
     vp_vision_count count;
     vp_result result;
@@ -403,7 +403,7 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
     vp_message text = {{0}, 0};
     if (!vp_processor_knob(processor, 0)) {
         vp_message_text(&text, !vp_processor_placeholder(processor->kind) ? "this model does not read images"
-                                                                     : "this model's images have one size, ");
+                                                                          : "this model's images have one size, ");
         if (vp_processor_placeholder(processor->kind)) {
             vp_message_int(&text, processor->geometry.crop_px);
             vp_message_text(&text, " pixels per side: there is no setting");
@@ -674,7 +674,7 @@ VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px,
 
 /* The image after all resizes except that for the whole-image view, malloc'ed. */
 static vp_result vp_impl_processor_resized(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
-                                         uint8_t **resized) {
+                                           uint8_t **resized) {
     const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
     int32_t width, height;
     uint8_t *first, *second;
@@ -713,8 +713,8 @@ static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_la
         for (int32_t y = 0; y < high; y++)
             memcpy(crop + (size_t)y * (size_t)wide * 3, rgb + ((size_t)(top + y) * (size_t)width + (size_t)left) * 3,
                    (size_t)wide * 3);
-        result = vp_processor_resize(crop, wide, high, views + (size_t)view * view_bytes, side, side,
-                                     VP_FILTER_BILINEAR);
+        result =
+            vp_processor_resize(crop, wide, high, views + (size_t)view * view_bytes, side, side, VP_FILTER_BILINEAR);
     }
     VP_FREE(crop);
     return result;
@@ -729,8 +729,8 @@ static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_la
     if (!resized) return VP_ERR_MEMORY;
     result = vp_processor_resize_plain(rgb, layout->width_px, layout->height_px, views, (int32_t)crop, (int32_t)crop);
     if (result == VP_OK)
-        result = vp_processor_resize_plain(rgb, layout->width_px, layout->height_px, resized,
-                                           layout->resized_width_px, layout->resized_height_px);
+        result = vp_processor_resize_plain(rgb, layout->width_px, layout->height_px, resized, layout->resized_width_px,
+                                           layout->resized_height_px);
     for (int32_t view = 0; result == VP_OK && view < layout->tiling.rows * layout->tiling.cols; view++) {
         const size_t left = (size_t)(view % layout->tiling.cols) * window,
                      top = (size_t)(view / layout->tiling.cols) * window;
@@ -761,11 +761,10 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_layo
     }
     /* the whole-image view: Idefics3 makes it from the enlarged image, InternVL from the original */
     if (result == VP_OK && layout->views > layout->tiling.rows * layout->tiling.cols)
-        result = vp_processor_resize(is_idefics3 ? resized : rgb,
-                                     is_idefics3 ? layout->resized_width_px : layout->width_px,
-                                     is_idefics3 ? layout->resized_height_px : layout->height_px,
-                                     views + (size_t)view * view_bytes, processor->view_px,
-                                     processor->view_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
+        result = vp_processor_resize(
+            is_idefics3 ? resized : rgb, is_idefics3 ? layout->resized_width_px : layout->width_px,
+            is_idefics3 ? layout->resized_height_px : layout->height_px, views + (size_t)view * view_bytes,
+            processor->view_px, processor->view_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
     VP_FREE(resized);
     return result;
 }

@@ -24,16 +24,16 @@ enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* limit of all views of one 
 /* Treat the members as read-only: vp_processor_read fills them. */
 typedef struct vp_processor {
     vp_processor_kind kind;
-    vp_geometry geometry;      /* crop_px: side that the tower reads of a view, for Qwen a token's part; pool, mean,
+    vp_geometry geometry;     /* crop_px: side that the tower reads of a view, for Qwen a token's part; pool, mean,
                                 * std */
-    int32_t view_px;           /* side of a view: crop_px, or for Idefics3 up to a patch more, which is not read */
-    int32_t shortest_edge_px;  /* LLaVA: of the image, before the centre is cut out */
-    int32_t longest_edge_px;   /* Idefics3: of the image, after the first resize */
-    int32_t window_pool;       /* Molmo2: side of a window in patches; geometry.pool is then 1 */
+    int32_t view_px;          /* side of a view: crop_px, or for Idefics3 up to a patch more, which is not read */
+    int32_t shortest_edge_px; /* LLaVA: of the image, before the centre is cut out */
+    int32_t longest_edge_px;  /* Idefics3: of the image, after the first resize */
+    int32_t window_pool;      /* Molmo2: side of a window in patches; geometry.pool is then 1 */
     /* Molmo2: 1: <im_col> follows each row of the crops; of the first view; the first view has its own start token */
     int32_t col_tokens, low_col_tokens, low_start;
-    char front[64];            /* Molmo2: prepended to a text that does not begin with it; "": nothing */
-    vp_family family;          /* rule for the grid of views; Molmo2 uses only max_crops; OLMoE and LLaVA do not use
+    char front[64];   /* Molmo2: prepended to a text that does not begin with it; "": nothing */
+    vp_family family; /* rule for the grid of views; Molmo2 uses only max_crops; OLMoE and LLaVA do not use
                                 * it */
 } vp_processor;
 /* Reads the settings of an image processor.

@@ -52,8 +52,8 @@ VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style) {
 /* parts of the messages */
 typedef struct vp_impl_prompt_plan {
     const vp_prompt *prompt;
-    const char *fixed;      /* replaces the question */
-    const char *hint;       /* replaces the question, twice */
+    const char *fixed; /* replaces the question */
+    const char *hint;  /* replaces the question, twice */
     size_t messages, options;
     int has_options;
     vp_prompt_info info;

@@ -20,7 +20,7 @@ typedef enum vp_prompt_kind {
     /* multiple choice or open, by question_type; if two options are image links, the image is dropped, and with it
      * BOS */
     VP_PROMPT_MMMU,
-    VP_PROMPT_CAPTION    /* no question: one of ten templates, drawn at random */
+    VP_PROMPT_CAPTION /* no question: one of ten templates, drawn at random */
 } vp_prompt_kind;
 typedef struct vp_prompt_dataset {
     const char *name, *style; /* style: for mmmu, that of open questions; its multiple choice uses a_okvqa_mc */
@@ -34,14 +34,14 @@ VP_API const vp_prompt_dataset *vp_prompt_dataset_find(const char *name);
 /* The only data set with this style; NULL for vqa2, a_okvqa_mc and any other style. */
 VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style);
 
-#define VP_PROMPT_OPTIONS 7       /* the reference has letters A to G and drops further options */
+#define VP_PROMPT_OPTIONS 7        /* the reference has letters A to G and drops further options */
 #define VP_PROMPT_PLAIN_OPTIONS 26 /* A to Z, without data set and style; the reference has no such prompt */
 
 /* The known facts about a record; zero fields are unknown. */
 typedef struct vp_prompt {
     /* NULL: none of the nine; any question may then have options */
     const vp_prompt_dataset *dataset;
-    const char *style;                                       /* NULL: the data set's; without either, the text has no
+    const char *style; /* NULL: the data set's; without either, the text has no
                                                               * style */
     const char *const *questions; size_t question_count;
     const char *const *options; size_t option_count;         /* NULL: the record has none */
@@ -50,10 +50,10 @@ typedef struct vp_prompt {
     uint32_t rng_seed;
 } vp_prompt;
 typedef struct vp_prompt_info {
-    const char *style;              /* the style in the text; NULL: no style */
-    int has_image, bos_prepended;   /* items that the reference puts before the text */
-    int has_subsegments;            /* more than one message */
-    int32_t template_index;         /* template of a caption, else -1 */
+    const char *style;            /* the style in the text; NULL: no style */
+    int has_image, bos_prepended; /* items that the reference puts before the text */
+    int has_subsegments;          /* more than one message */
+    int32_t template_index;       /* template of a caption, else -1 */
     size_t options_dropped;
 } vp_prompt_info;
 

@@ -88,7 +88,7 @@ typedef struct vp_impl_curl_message { int kind; void *easy; union { void *whatev
     X(const char *, curl_multi_strerror, (int)) \
     X(int, curl_multi_cleanup, (void *))
 typedef struct vp_impl_curl {
-#define VP_IMPL_CURL_MEMBER(type, name, arguments) type (*name) arguments;
+#define VP_IMPL_CURL_MEMBER(type, name, arguments) type(*name) arguments;
     VP_IMPL_CURL_CALLS(VP_IMPL_CURL_MEMBER)
 #undef VP_IMPL_CURL_MEMBER
 } vp_impl_curl;
@@ -111,7 +111,7 @@ typedef struct vp_impl_flight {
     int status, headers_ended, has_reply;
     size_t header_bytes;
     int64_t answer_bytes;
-    int64_t pause_ms;             /* time of Retry-After; -1: no such header */
+    int64_t pause_ms;                                             /* time of Retry-After; -1: no such header */
     char content_type[128], location[2 * VP_IMPL_SERVER_KEY_MAX]; /* the key must fit, because a truncated key is not
                                                                    * found */
     char *body; size_t body_bytes, body_capacity; /* body of an error response or a GET */
@@ -131,7 +131,7 @@ struct vp_server {
     int64_t armed_ns, curl_at_ns; /* 0: not set */
     vp_impl_flight **flights, **heap, *unused, *first_done, *last_done;
     size_t flight_count, flight_capacity, heap_count, active_count;
-    long connection_count;        /* largest number of open connections */
+    long connection_count; /* largest number of open connections */
     uint64_t order;
 };
 
@@ -242,8 +242,8 @@ static void vp_impl_server_down(vp_server *server, size_t place, vp_impl_flight 
     for (;;) {
         size_t child = place * 2;
         if (child > server->heap_count) break;
-        if (child < server->heap_count) child += (size_t)vp_impl_server_is_before(server->heap[child],
-                                                                                  server->heap[child - 1]);
+        if (child < server->heap_count)
+            child += (size_t)vp_impl_server_is_before(server->heap[child], server->heap[child - 1]);
         if (!vp_impl_server_is_before(server->heap[child - 1], flight)) break;
         vp_impl_server_set(server, place, server->heap[child - 1]);
         place = child;
@@ -263,8 +263,7 @@ static void vp_impl_server_drop(vp_server *server, vp_impl_flight *flight) {
     if (last == flight) return;
     if (place > 1 && vp_impl_server_is_before(last, server->heap[place / 2 - 1]))
         vp_impl_server_up(server, place, last);
-    else
-        vp_impl_server_down(server, place, last);
+    else vp_impl_server_down(server, place, last);
 }
 
 /* ---- callbacks of libcurl */
@@ -387,8 +386,8 @@ static size_t vp_impl_server_on_body(char *data, size_t size, size_t count, void
     if (flight->get_url) return vp_impl_server_keep(flight, data, bytes, server->options.most_bytes) ? bytes : 0;
     if (!flight->has_reply) {
         if (vp_chat_reply_begin(&flight->exchange->reply, server->options.api,
-                                flight->content_type[0] ? flight->content_type : NULL,
-                                server->options.most_bytes) != VP_OK) {
+                                flight->content_type[0] ? flight->content_type : NULL, server->options.most_bytes)
+            != VP_OK) {
             vp_impl_server_break(flight, VP_ERR_MEMORY, "not enough memory for the answer");
             return 0;
         }
@@ -414,7 +413,7 @@ static int vp_impl_server_watch(vp_server *server, int socket, int what, int is_
     struct epoll_event event = {0};
     event.data.fd = socket;
     event.events = (what & VP_IMPL_CURL_POLL_IN ? (uint32_t)EPOLLIN : 0u)
-                 | (what & VP_IMPL_CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0u);
+                   | (what & VP_IMPL_CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0u);
     if (what != VP_IMPL_CURL_POLL_REMOVE)
         return epoll_ctl(server->poll, is_known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event);
     epoll_ctl(server->poll, EPOLL_CTL_DEL, socket, &event);
@@ -466,12 +465,11 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
                        " it (Debian, Ubuntu: apt install libcurl4; Fedora: dnf install libcurl)");
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         call = dlsym(library, calls[i].name);
-        if (!call)
-            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl lacks the function");
+        if (!call) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl lacks the function");
         memcpy((char *)curl + calls[i].offset, &call, sizeof call);
     }
-    if (sscanf(curl->curl_version(), "libcurl/%4ld.%4ld", &major, &minor) != 2
-        || major < 7 || (major == 7 && minor < 62))
+    if (sscanf(curl->curl_version(), "libcurl/%4ld.%4ld", &major, &minor) != 2 || major < 7
+        || (major == 7 && minor < 62))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, curl->curl_version(), "libcurl 7.62 or later is needed");
     return VP_OK;
 }
@@ -877,8 +875,8 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     flight->content_type[0] = flight->location[0] = flight->curl_error[0] = 0;
     memset(&flight->broken, 0, sizeof flight->broken);
     failed |= set(flight->easy, VP_IMPL_CURLOPT_URL, flight->get_url ? flight->get_url : server->post_url);
-    failed |= set(flight->easy, VP_IMPL_CURLOPT_HTTPHEADER,
-                  flight->get_url ? server->get_headers : server->post_headers);
+    failed |=
+        set(flight->easy, VP_IMPL_CURLOPT_HTTPHEADER, flight->get_url ? server->get_headers : server->post_headers);
     if (flight->get_url) {
         failed |= set(flight->easy, VP_IMPL_CURLOPT_HTTPGET, 1L);
     } else {
@@ -1116,8 +1114,8 @@ VP_API void vp_server_close(vp_server *server) {
         vp_impl_server_land(flight);
         if (flight->exchange && flight->exchange->state < VP_EXCHANGE_DONE) {
             flight->exchange->state = VP_EXCHANGE_FAILED;
-            flight->exchange->result = vp_fail(&flight->exchange->error, VP_ERR_INTERRUPTED, -1, server->url,
-                                               "the request was broken off");
+            flight->exchange->result =
+                vp_fail(&flight->exchange->error, VP_ERR_INTERRUPTED, -1, server->url, "the request was broken off");
         }
         server->curl.curl_easy_cleanup(flight->easy);
         VP_FREE(flight->get_url);

@@ -22,16 +22,16 @@ VP_EXTERN_C_BEGIN
 typedef struct vp_server vp_server;
 
 typedef struct vp_server_options {
-    const char *url;         /* http:// or https://, with or without /v1 or an API's path, but without user and
+    const char *url; /* http:// or https://, with or without /v1 or an API's path, but without user and
                               * password */
     vp_chat_api api;
-    const char *api_key;     /* sent as "Authorization: Bearer"; NULL: no key. Never appears in a message */
+    const char *api_key; /* sent as "Authorization: Bearer"; NULL: no key. Never appears in a message */
     int32_t connect_timeout_ms;
-    int32_t idle_timeout_ms; /* longest wait for a byte of the answer, including the first */
+    int32_t idle_timeout_ms;  /* longest wait for a byte of the answer, including the first */
     int32_t total_timeout_ms; /* limit of one attempt */
-    int32_t max_retries;     /* retries of a request, see vp_exchange */
-    size_t most_bytes;       /* largest answer */
-    const char *ca_file;     /* trusted certificates, PEM; NULL: the system's */
+    int32_t max_retries;      /* retries of a request, see vp_exchange */
+    size_t most_bytes;        /* largest answer */
+    const char *ca_file;      /* trusted certificates, PEM; NULL: the system's */
     /* the caller's flag, a sig_atomic_t: a signal ends vp_server_ask and vp_server_get only if the flag is not 0. So a
      * program that was stopped and continued (SIGSTOP, Ctrl-Z) keeps waiting. NULL: any signal ends them */
     const volatile int *stop;
@@ -72,15 +72,15 @@ typedef struct vp_exchange {
     int64_t scheduled_ns;                /* in: time before which it is not sent; 0: send immediately */
     void *user;                          /* in: the caller's */
     vp_exchange_state state;
-    int64_t start_ns;                    /* time of passing it to libcurl: the start of TTFT and E2E */
-    int64_t sent_ns, uploaded_ns;        /* first and last byte sent */
-    int64_t headers_ns, end_ns;          /* headers read; body complete, or attempt failed */
-    int is_new_connection;               /* 1 if a new connection was needed */
-    int http_status;                     /* 0: no response */
+    int64_t start_ns;             /* time of passing it to libcurl: the start of TTFT and E2E */
+    int64_t sent_ns, uploaded_ns; /* first and last byte sent */
+    int64_t headers_ns, end_ns;   /* headers read; body complete, or attempt failed */
+    int is_new_connection;        /* 1 if a new connection was needed */
+    int http_status;              /* 0: no response */
     int32_t attempts;
     vp_chat_reply reply;
-    vp_result result;                    /* result when DONE or FAILED */
-    vp_error error;                      /* the same, with its reason */
+    vp_result result; /* result when DONE or FAILED */
+    vp_error error;   /* the same, with its reason */
 } vp_exchange;
 VP_API void vp_exchange_free(vp_exchange *exchange); /* frees the reply; body and user belong to the caller */
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 enum {
-    VP_IMPL_TOKEN_LIMIT = 1 << 22,     /* ids; bounds the memory that a hostile file can make us allocate */
-    VP_IMPL_ADDED_BYTES = 1024,        /* longest added token; bounds the time to match one */
+    VP_IMPL_TOKEN_LIMIT = 1 << 22, /* ids; bounds the memory that a hostile file can make us allocate */
+    VP_IMPL_ADDED_BYTES = 1024,    /* longest added token; bounds the time to match one */
     VP_IMPL_TEXT_BYTES = 1 << 29,
     VP_IMPL_SHORT_WORD = 64
 };
@@ -25,11 +25,11 @@ enum { VP_IMPL_TOKEN_PRESENT = 1, VP_IMPL_TOKEN_SPECIAL = 2, VP_IMPL_TOKEN_BYTE 
 /* the split of a piece into words */
 typedef enum vp_impl_split {
     VP_IMPL_SPLIT_GPT2,
-    VP_IMPL_SPLIT_DIGITS,  /* single digits; otherwise as GPT-2 */
-    VP_IMPL_SPLIT_QWEN2,   /* CL100K's pattern, but single digits */
-    VP_IMPL_SPLIT_CL100K,  /* up to three digits in a word */
-    VP_IMPL_SPLIT_NONE,    /* a piece is one word of characters: Llama */
-    VP_IMPL_SPLIT_SPACES   /* words of characters, each starting at a space */
+    VP_IMPL_SPLIT_DIGITS, /* single digits; otherwise as GPT-2 */
+    VP_IMPL_SPLIT_QWEN2,  /* CL100K's pattern, but single digits */
+    VP_IMPL_SPLIT_CL100K, /* up to three digits in a word */
+    VP_IMPL_SPLIT_NONE,   /* a piece is one word of characters: Llama */
+    VP_IMPL_SPLIT_SPACES  /* words of characters, each starting at a space */
 } vp_impl_split;
 /* pieces that get a U+2581 prepended; with the last two, unless they begin with one */
 typedef enum vp_impl_prefix {
@@ -39,34 +39,33 @@ typedef enum vp_impl_prefix {
 static inline int vp_impl_split_is_of_characters(vp_impl_split split) { return split >= VP_IMPL_SPLIT_NONE; }
 
 struct vp_tokenizer {
-    vp_unicode_forms *unicode;     /* NULL: no words, no normaliser (byte tokenizer) */
+    vp_unicode_forms *unicode; /* NULL: no words, no normaliser (byte tokenizer) */
     int nfc;
-    vp_impl_prefix prefix;  /* prepended to a piece; none: Gemma */
-    int metaspace, strips;  /* metaspace: spaces become U+2581 after added tokens; strips: decoding drops a leading
+    vp_impl_prefix prefix; /* prepended to a piece; none: Gemma */
+    int metaspace, strips; /* metaspace: spaces become U+2581 after added tokens; strips: decoding drops a leading
                              * one */
     vp_impl_split split;
-    int32_t bos;                   /* the template's token; -1: no BOS */
+    int32_t bos; /* the template's token; -1: no BOS */
     vp_impl_added_set raw, normalized;
     char *added_text;
     size_t added_used;
-    uint32_t token_count;         /* largest id + 1 */
+    uint32_t token_count; /* largest id + 1 */
     uint8_t *token_flags;
-    int whole_words; /* 1 if a word that is a token becomes that token without merging (ignore_merges) */
-    uint64_t *token_start;        /* [token_count + 1] offsets into token_bytes, the decoded tokens */
+    int whole_words;       /* 1 if a word that is a token becomes that token without merging (ignore_merges) */
+    uint64_t *token_start; /* [token_count + 1] offsets into token_bytes, the decoded tokens */
     char *token_bytes;
-    int32_t byte_id[256];         /* -1: the vocabulary lacks it */
+    int32_t byte_id[256];          /* -1: the vocabulary lacks it */
     vp_impl_character *characters; /* Llama's */
     uint32_t character_mask;
     vp_impl_merge *merges;
     uint32_t merge_mask;
-    vp_impl_word *words;          /* tokens that their own bytes merge to; most words need no merging */
+    vp_impl_word *words; /* tokens that their own bytes merge to; most words need no merging */
     uint32_t word_mask, word_longest;
-    int32_t special[7];           /* in the order of vp_impl_special_contents; -1: missing */
+    int32_t special[7]; /* in the order of vp_impl_special_contents; -1: missing */
 };
 
-static const char *const vp_impl_special_contents[7] = {
-    "<|endoftext|>", "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>", "<|image|>"
-};
+static const char *const vp_impl_special_contents[7] = {"<|endoftext|>", "<|padding|>", "<im_start>", "<im_end>",
+                                                        "<im_patch>",    "<im_col>",    "<|image|>"};
 
 /* ------------------------------------------------------------------------------------------------------------- work */
 
@@ -518,8 +517,7 @@ static size_t vp_impl_word_bytes_cl100k(const uint8_t *properties, const uint8_t
     const uint32_t kind = properties[vp_unicode_next_valid(text, &length)] & VP_UNICODE_CLASS;
     const int is_line_end = text[0] == '\r' || text[0] == '\n';
     if (text[0] == '\'' && (at = vp_impl_contraction_caseless(text, bytes)) > 0) return at;
-    if (kind == VP_UNICODE_LETTER)
-        return vp_impl_run_end(properties, text, 0, bytes, VP_UNICODE_LETTER, SIZE_MAX);
+    if (kind == VP_UNICODE_LETTER) return vp_impl_run_end(properties, text, 0, bytes, VP_UNICODE_LETTER, SIZE_MAX);
     if (kind == VP_UNICODE_NUMBER) return vp_impl_run_end(properties, text, 0, bytes, VP_UNICODE_NUMBER, digits);
     at = vp_impl_run_end(properties, text, length, bytes, VP_UNICODE_LETTER, SIZE_MAX);
     if (!is_line_end && at > length) return at;
@@ -677,10 +675,9 @@ static size_t vp_impl_replace(char *text, size_t bytes, const char *from, const 
 }
 
 static size_t vp_impl_clean_up(char *text, size_t bytes) {
-    static const char *const pairs[10][2] = {
-        { " .", "." }, { " ?", "?" }, { " !", "!" }, { " ,", "," }, { " ' ", "'" },
-        { " n't", "n't" }, { " 'm", "'m" }, { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" }
-    };
+    static const char *const pairs[10][2] = {{" .", "."},     {" ?", "?"},     {" !", "!"},   {" ,", ","},
+                                             {" ' ", "'"},    {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"},
+                                             {" 've", "'ve"}, {" 're", "'re"}};
     for (int i = 0; i < 10; i++) bytes = vp_impl_replace(text, bytes, pairs[i][0], pairs[i][1]);
     return bytes;
 }
@@ -762,7 +759,7 @@ typedef struct vp_impl_names {
     char *text;
     uint64_t *start; /* [count + 1] */
     int32_t *id;
-    uint8_t *added;  /* flags of added_tokens; VP_IMPL_TOKEN_SPECIAL if special */
+    uint8_t *added; /* flags of added_tokens; VP_IMPL_TOKEN_SPECIAL if special */
     uint32_t count, vocabulary_count;
     uint32_t *slots, mask; /* index + 1; 0: free */
 } vp_impl_names;
@@ -775,16 +772,16 @@ typedef struct vp_impl_loader {
     vp_tokenizer *tokenizer;
     vp_impl_names names;
     uint32_t added_node, vocabulary_node, merges_node;
-    uint32_t alphabet[256];  /* the character that represents a byte */
-    int32_t byte_of[512];    /* the inverse; -1: no byte */
-    char *scratch;           /* [json_bytes + 1], enough for any text in the file */
+    uint32_t alphabet[256]; /* the character that represents a byte */
+    int32_t byte_of[512];   /* the inverse; -1: no byte */
+    char *scratch;          /* [json_bytes + 1], enough for any text in the file */
     vp_impl_work work;
 } vp_impl_loader;
 
 /* Reports `before 'the node's text' after`. */
 static vp_result vp_impl_load_wrong(const vp_impl_loader *loader, vp_result code, uint32_t node, const char *where,
                                     const char *before, const char *after) {
-    vp_message message = { { 0 }, 0 };
+    vp_message message = {{0}, 0};
     char quoted[84], cut[80];
     vp_message_text(&message, before);
     if (node != VP_JSON_NONE) {
@@ -835,14 +832,13 @@ static vp_result vp_impl_load_options(const vp_impl_loader *loader, uint32_t obj
     for (i = 0; i < count; i++) values[i] = VP_JSON_NONE;
     for (key = object + 1; key < nodes[object].end; key = nodes[key + 1].end) {
         for (i = 0; i < count && !vp_json_equals(&loader->json, key, options[i].key); i++) {}
-        if (i == count)
-            return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, key, where, "option", "is not supported");
+        if (i == count) return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, key, where, "option", "is not supported");
         if (values[i] != VP_JSON_NONE)
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, where, "option", "occurs twice");
         values[i] = key + 1;
     }
     for (i = 0; i < count; i++) {
-        vp_message message = { { 0 }, 0 };
+        vp_message message = {{0}, 0};
         if (values[i] == VP_JSON_NONE && !options[i].required) continue;
         vp_message_text(&message, options[i].key);
         if (values[i] == VP_JSON_NONE) {
@@ -864,8 +860,7 @@ static int32_t vp_impl_load_template_bos(const vp_impl_loader *loader, uint32_t 
     uint32_t token = vp_json_get(&loader->json, item, "SpecialToken"), key, ids;
     int64_t id = -1;
     if (token != VP_JSON_NONE) token = vp_json_get(&loader->json, token, "id");
-    if (token == VP_JSON_NONE || special_tokens == VP_JSON_NONE
-        || loader->nodes[special_tokens].type != VP_JSON_OBJECT)
+    if (token == VP_JSON_NONE || special_tokens == VP_JSON_NONE || loader->nodes[special_tokens].type != VP_JSON_OBJECT)
         return -1;
     for (key = special_tokens + 1; key < loader->nodes[special_tokens].end; key = loader->nodes[key + 1].end) {
         if (loader->nodes[key].bytes != loader->nodes[token].bytes
@@ -883,12 +878,10 @@ static int32_t vp_impl_load_template_bos(const vp_impl_loader *loader, uint32_t 
 /* Only one token may be prepended to a text: the template of a single sequence is that sequence, with or without a
  * special token before it. */
 static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint32_t node) {
-    static const vp_impl_option byte_level[4] = {
-        {"type", "=ByteLevel|=TemplateProcessing", 1},
-        {"add_prefix_space", "*", 0},
-        {"trim_offsets", "*", 0},
-        {"use_regex", "*", 0}
-    };
+    static const vp_impl_option byte_level[4] = {{"type", "=ByteLevel|=TemplateProcessing", 1},
+                                                 {"add_prefix_space", "*", 0},
+                                                 {"trim_offsets", "*", 0},
+                                                 {"use_regex", "*", 0}};
     static const vp_impl_option template_options[4] = {
         {"type", "*", 1}, {"single", "*", 1}, {"pair", "*", 0}, {"special_tokens", "*", 0}};
     uint32_t values[4], item, sequence, length;
@@ -905,8 +898,8 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
         loader->tokenizer->bos = vp_impl_load_template_bos(loader, item, values[3]);
         if (loader->tokenizer->bos >= 0) item = vp_json_at(&loader->json, values[1], 1);
     }
-    sequence = length != (loader->tokenizer->bos >= 0 ? 2u : 1u) ? VP_JSON_NONE
-                                                               : vp_json_get(&loader->json, item, "Sequence");
+    sequence =
+        length != (loader->tokenizer->bos >= 0 ? 2u : 1u) ? VP_JSON_NONE : vp_json_get(&loader->json, item, "Sequence");
     sequence = sequence == VP_JSON_NONE || loader->nodes[item].count != 1 ? VP_JSON_NONE
                                                                           : vp_json_get(&loader->json, sequence, "id");
     if (sequence == VP_JSON_NONE || !vp_json_equals(&loader->json, sequence, "A")) {
@@ -926,19 +919,19 @@ static int vp_impl_load_members(const vp_impl_loader *loader, uint32_t object, c
     return 1;
 }
 static int vp_impl_load_is_type(const vp_impl_loader *loader, uint32_t object, const char *type) {
-    const uint32_t found = loader->nodes[object].type == VP_JSON_OBJECT ? vp_json_get(&loader->json, object, "type")
-                                                                        : VP_JSON_NONE;
+    const uint32_t found =
+        loader->nodes[object].type == VP_JSON_OBJECT ? vp_json_get(&loader->json, object, "type") : VP_JSON_NONE;
     return found != VP_JSON_NONE && vp_json_equals(&loader->json, found, type);
 }
 
 /* NFC; or Llama's: U+2581 is prepended and replaces every space; or Gemma's: U+2581 only replaces spaces. */
 static vp_result vp_impl_load_normalizer(vp_impl_loader *loader, uint32_t node) {
-    static const vp_impl_option nfc[1] = { { "type", "=NFC", 1 } };
-    static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "normalizers", "*", 1 } };
-    static const vp_impl_option prepend[2] = { { "type", "=Prepend", 1 }, { "prepend", "=\xE2\x96\x81", 1 } };
-    static const vp_impl_option replace[3] = { { "type", "=Replace", 1 }, { "pattern", "*", 1 },
-                                               { "content", "=\xE2\x96\x81", 1 } };
-    static const vp_impl_option pattern[1] = { { "String", "= ", 1 } };
+    static const vp_impl_option nfc[1] = {{"type", "=NFC", 1}};
+    static const vp_impl_option sequence[2] = {{"type", "=Sequence", 1}, {"normalizers", "*", 1}};
+    static const vp_impl_option prepend[2] = {{"type", "=Prepend", 1}, {"prepend", "=\xE2\x96\x81", 1}};
+    static const vp_impl_option replace[3] = {
+        {"type", "=Replace", 1}, {"pattern", "*", 1}, {"content", "=\xE2\x96\x81", 1}};
+    static const vp_impl_option pattern[1] = {{"String", "= ", 1}};
     uint32_t values[3], members[2];
     vp_result result;
     if (vp_impl_load_is_null(loader, node)) return VP_OK;
@@ -969,9 +962,9 @@ static vp_result vp_impl_load_split(vp_impl_loader *loader, uint32_t node) {
 #define VP_IMPL_CL100K(numbers) \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-    static const vp_impl_option split[4] = { { "type", "=Split", 1 }, { "pattern", "*", 1 },
-                                             { "behavior", "=Isolated", 1 }, { "invert", "false", 1 } };
-    static const vp_impl_option pattern[1] = { { "Regex", "*", 1 } };
+    static const vp_impl_option split[4] = {
+        {"type", "=Split", 1}, {"pattern", "*", 1}, {"behavior", "=Isolated", 1}, {"invert", "false", 1}};
+    static const vp_impl_option pattern[1] = {{"Regex", "*", 1}};
     uint32_t values[4];
     vp_result result = vp_impl_load_options(loader, node, "pre_tokenizer", split, 4, values);
     if (result == VP_OK) result = vp_impl_load_options(loader, values[1], "pre_tokenizer", pattern, 1, values);
@@ -991,13 +984,9 @@ static vp_result vp_impl_load_split(vp_impl_loader *loader, uint32_t node) {
 /* Spaces become U+2581 in the text between added tokens. */
 static vp_result vp_impl_load_metaspace(vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option metaspace[6] = {
-        {"type", "=Metaspace", 1},
-        {"replacement", "=\xE2\x96\x81", 1},
-        {"str_rep", "=\xE2\x96\x81", 0},
-        {"prepend_scheme", "=always|=first|=never", 0},
-        {"split", "true|false|null", 0},
-        {"add_prefix_space", "true|false|null", 0}
-    };
+        {"type", "=Metaspace", 1},       {"replacement", "=\xE2\x96\x81", 1},
+        {"str_rep", "=\xE2\x96\x81", 0}, {"prepend_scheme", "=always|=first|=never", 0},
+        {"split", "true|false|null", 0}, {"add_prefix_space", "true|false|null", 0}};
     vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t values[6];
     vp_result result = vp_impl_load_options(loader, node, "pre_tokenizer", metaspace, 6, values);
@@ -1021,27 +1010,23 @@ static vp_result vp_impl_load_metaspace(vp_impl_loader *loader, uint32_t node) {
 }
 
 static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t node) {
-    static const vp_impl_option byte_level[4] = {
-        {"type", "=ByteLevel", 1},
-        {"add_prefix_space", "false", 1},
-        {"trim_offsets", "true|false", 0},
-        {"use_regex", "true", 0}
-    };
-    static const vp_impl_option bytes_only[4] = { /* after a Split */
-        {"type", "=ByteLevel", 1},
-        {"add_prefix_space", "false", 1},
-        {"trim_offsets", "true|false", 0},
-        {"use_regex", "false", 1}
-    };
-    static const vp_impl_option spaces[4] = { /* after Replace there is no space to split at */
-        {"type", "=Split", 1},
-        {"pattern", "*", 1},
-        {"behavior", "=MergedWithPrevious", 1},
-        {"invert", "false", 1}
-    };
-    static const vp_impl_option space[1] = { { "String", "= ", 1 } };
-    static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "pretokenizers", "*", 1 } };
-    static const vp_impl_option digits[2] = { { "type", "=Digits", 1 }, { "individual_digits", "true", 1 } };
+    static const vp_impl_option byte_level[4] = {{"type", "=ByteLevel", 1},
+                                                 {"add_prefix_space", "false", 1},
+                                                 {"trim_offsets", "true|false", 0},
+                                                 {"use_regex", "true", 0}};
+    static const vp_impl_option bytes_only[4] = {/* after a Split */
+                                                 {"type", "=ByteLevel", 1},
+                                                 {"add_prefix_space", "false", 1},
+                                                 {"trim_offsets", "true|false", 0},
+                                                 {"use_regex", "false", 1}};
+    static const vp_impl_option spaces[4] = {/* after Replace there is no space to split at */
+                                             {"type", "=Split", 1},
+                                             {"pattern", "*", 1},
+                                             {"behavior", "=MergedWithPrevious", 1},
+                                             {"invert", "false", 1}};
+    static const vp_impl_option space[1] = {{"String", "= ", 1}};
+    static const vp_impl_option sequence[2] = {{"type", "=Sequence", 1}, {"pretokenizers", "*", 1}};
+    static const vp_impl_option digits[2] = {{"type", "=Digits", 1}, {"individual_digits", "true", 1}};
     uint32_t values[4], members[2];
     vp_result result;
     if (loader->tokenizer->split == VP_IMPL_SPLIT_NONE) {
@@ -1071,21 +1056,18 @@ static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t nod
 }
 
 static vp_result vp_impl_load_decoder(vp_impl_loader *loader, uint32_t node) {
-    static const vp_impl_option byte_level[4] = {
-        /* none of these changes the decoded text */
-        {"type", "=ByteLevel", 1},
-        {"add_prefix_space", "true|false", 0},
-        {"trim_offsets", "true|false", 0},
-        {"use_regex", "true|false", 0}
-    };
-    static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "decoders", "*", 1 } };
-    static const vp_impl_option replace[3] = { { "type", "=Replace", 1 }, { "pattern", "*", 1 },
-                                               { "content", "= ", 1 } };
-    static const vp_impl_option pattern[1] = { { "String", "=\xE2\x96\x81", 1 } };
-    static const vp_impl_option fallback[1] = { { "type", "=ByteFallback", 1 } };
-    static const vp_impl_option fuse[1] = { { "type", "=Fuse", 1 } };
-    static const vp_impl_option strip[4] = { { "type", "=Strip", 1 }, { "content", "= ", 1 }, { "start", "1", 1 },
-                                             { "stop", "0", 1 } };
+    static const vp_impl_option byte_level[4] = {/* none of these changes the decoded text */
+                                                 {"type", "=ByteLevel", 1},
+                                                 {"add_prefix_space", "true|false", 0},
+                                                 {"trim_offsets", "true|false", 0},
+                                                 {"use_regex", "true|false", 0}};
+    static const vp_impl_option sequence[2] = {{"type", "=Sequence", 1}, {"decoders", "*", 1}};
+    static const vp_impl_option replace[3] = {{"type", "=Replace", 1}, {"pattern", "*", 1}, {"content", "= ", 1}};
+    static const vp_impl_option pattern[1] = {{"String", "=\xE2\x96\x81", 1}};
+    static const vp_impl_option fallback[1] = {{"type", "=ByteFallback", 1}};
+    static const vp_impl_option fuse[1] = {{"type", "=Fuse", 1}};
+    static const vp_impl_option strip[4] = {
+        {"type", "=Strip", 1}, {"content", "= ", 1}, {"start", "1", 1}, {"stop", "0", 1}};
     vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t values[4], members[4];
     if (!vp_impl_split_is_of_characters(tokenizer->split))
@@ -1093,8 +1075,8 @@ static vp_result vp_impl_load_decoder(vp_impl_loader *loader, uint32_t node) {
     vp_result result = vp_impl_load_options(loader, node, "decoder", sequence, 2, values);
     if (result != VP_OK) return result;
     /* Metaspace goes with both */
-    tokenizer->strips = tokenizer->metaspace ? loader->nodes[values[1]].count != 3
-                                             : tokenizer->prefix != VP_IMPL_PREFIX_NONE;
+    tokenizer->strips =
+        tokenizer->metaspace ? loader->nodes[values[1]].count != 3 : tokenizer->prefix != VP_IMPL_PREFIX_NONE;
     if (!vp_impl_load_members(loader, node, "decoders", tokenizer->strips ? 4 : 3, members))
         return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "decoder", "decoders", "is not implemented");
     result = vp_impl_load_options(loader, members[0], "decoder", replace, 3, values);
@@ -1119,8 +1101,7 @@ static vp_result vp_impl_load_model(const vp_impl_loader *loader, uint32_t node,
         {"byte_fallback", falls_back ? "true" : "false", falls_back},
         {"ignore_merges", falls_back ? "false" : "true|false", 0},
         {"vocab", "*", 1},
-        {"merges", "*", 1}
-    };
+        {"merges", "*", 1}};
     return vp_impl_load_options(loader, node, "model", model, 10, values);
 }
 
@@ -1143,11 +1124,9 @@ static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
     loader->vocabulary_node = values[8];
     loader->merges_node = values[9];
     if (loader->nodes[values[8]].type != VP_JSON_OBJECT)
-        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[8], "model.vocab", "",
-                                  "is not an object");
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[8], "model.vocab", "", "is not an object");
     if (loader->nodes[values[9]].type != VP_JSON_ARRAY)
-        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[9], "model.merges", "",
-                                  "is not an array");
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[9], "model.merges", "", "is not an array");
     if (!vp_impl_load_is_null(loader, parts[3]) && loader->nodes[parts[3]].type != VP_JSON_ARRAY) {
         return vp_impl_load_wrong(loader, VP_ERR_FORMAT, parts[3], "added_tokens", "", "is not an array");
     }
@@ -1197,8 +1176,7 @@ static size_t vp_impl_load_character_bytes(const char *name, size_t bytes, char 
 /* Decodes a token; returns the size, at most that of its name. */
 static size_t vp_impl_load_token_bytes(const vp_impl_loader *loader, const char *name, size_t bytes, char *out) {
     size_t at = 0, used = 0, length;
-    if (vp_impl_split_is_of_characters(loader->tokenizer->split))
-        return vp_impl_load_character_bytes(name, bytes, out);
+    if (vp_impl_split_is_of_characters(loader->tokenizer->split)) return vp_impl_load_character_bytes(name, bytes, out);
     while (at < bytes) {
         uint32_t code = vp_unicode_next_valid((const uint8_t *)name + at, &length);
         if (code >= 512 || loader->byte_of[code] < 0) { /* not in the alphabet: the token is its own text */
@@ -1329,15 +1307,13 @@ static int vp_impl_load_added_text(vp_impl_loader *loader, const char *name, siz
 /* Reads an added token. Its id must be the one that the reference assigns: the vocabulary's id, or else the next one
  * after the vocabulary and all earlier added tokens (the reference ignores the id in the file). */
 static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node, int64_t *highest) {
-    static const vp_impl_option options[7] = {
-        {"id", "*", 1},
-        {"content", "*", 1},
-        {"single_word", "false", 1},
-        {"lstrip", "false", 1},
-        {"rstrip", "false", 1},
-        {"normalized", "true|false", 1},
-        {"special", "true|false", 1}
-    };
+    static const vp_impl_option options[7] = {{"id", "*", 1},
+                                              {"content", "*", 1},
+                                              {"single_word", "false", 1},
+                                              {"lstrip", "false", 1},
+                                              {"rstrip", "false", 1},
+                                              {"normalized", "true|false", 1},
+                                              {"special", "true|false", 1}};
     vp_impl_names *names = &loader->names;
     char *text = names->text + names->start[names->count];
     uint32_t values[7], slot, index;
@@ -1373,8 +1349,8 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
         index = names->count;
         vp_impl_names_add(names, bytes, id, slot);
     }
-    names->added[index] = (uint8_t)(VP_IMPL_TOKEN_PRESENT
-                                    | (loader->nodes[values[6]].type == VP_JSON_TRUE ? VP_IMPL_TOKEN_SPECIAL : 0));
+    names->added[index] =
+        (uint8_t)(VP_IMPL_TOKEN_PRESENT | (loader->nodes[values[6]].type == VP_JSON_TRUE ? VP_IMPL_TOKEN_SPECIAL : 0));
     if (id > *highest) *highest = id;
     text = names->text + names->start[index];
     return vp_impl_load_added_text(loader, text, bytes, id, loader->nodes[values[5]].type == VP_JSON_TRUE)
@@ -1412,8 +1388,8 @@ static vp_result vp_impl_load_characters(vp_impl_loader *loader) {
     uint32_t i, slot;
     size_t length;
     tokenizer->character_mask = vp_impl_load_slots(names->vocabulary_count) - 1;
-    tokenizer->characters = (vp_impl_character *)VP_MALLOC(((size_t)tokenizer->character_mask + 1)
-                                                        * sizeof *tokenizer->characters);
+    tokenizer->characters =
+        (vp_impl_character *)VP_MALLOC(((size_t)tokenizer->character_mask + 1) * sizeof *tokenizer->characters);
     if (!tokenizer->characters) return vp_impl_load_no_memory(loader);
     for (i = 0; i <= tokenizer->character_mask; i++) tokenizer->characters[i].id = -1;
     memset(tokenizer->byte_id, 0xFF, sizeof tokenizer->byte_id);
@@ -1461,15 +1437,15 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
     for (i = 0; i < names->count; i++) { /* lengths first, because ids may be in any order */
         uint32_t id = (uint32_t)names->id[i];
         if (tokenizer->token_flags[id]) {
-            vp_message message = { { 0 }, 0 };
+            vp_message message = {{0}, 0};
             vp_message_text(&message, "two tokens have the id ");
             vp_message_int(&message, (int64_t)id);
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, "model.vocab", message.text, "");
         }
         tokenizer->token_flags[id] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (names->added[i] & VP_IMPL_TOKEN_SPECIAL));
         bytes = (size_t)(names->start[i + 1] - names->start[i]);
-        tokenizer->token_start[id + 1] = vp_impl_load_token_bytes(loader, names->text + names->start[i], bytes,
-                                                                  loader->scratch);
+        tokenizer->token_start[id + 1] =
+            vp_impl_load_token_bytes(loader, names->text + names->start[i], bytes, loader->scratch);
     }
     for (i = 0; i < tokenizer->token_count; i++) tokenizer->token_start[i + 1] += tokenizer->token_start[i];
     for (i = 0; i < names->count; i++) {
@@ -1492,8 +1468,8 @@ static int vp_impl_load_merge_parts(vp_impl_loader *loader, uint32_t node, size_
     const vp_json_node *found = &loader->nodes[node];
     size_t room = loader->json_bytes + 1;
     if (found->type == VP_JSON_ARRAY) {
-        return found->count == 2 && vp_json_text(&loader->json, node + 1, loader->scratch, room, left) == VP_OK &&
-               vp_json_text(&loader->json, node + 2, loader->scratch + *left, room - *left, right) == VP_OK;
+        return found->count == 2 && vp_json_text(&loader->json, node + 1, loader->scratch, room, left) == VP_OK
+               && vp_json_text(&loader->json, node + 2, loader->scratch + *left, room - *left, right) == VP_OK;
     }
     if (found->type != VP_JSON_STRING || vp_json_text(&loader->json, node, loader->scratch, room, right) != VP_OK)
         return 0;
@@ -1613,8 +1589,8 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
     if (result == VP_OK) result = vp_impl_load_words(loader);
     if (result != VP_OK) return result;
     for (i = 0; i < 7; i++) {
-        index = vp_impl_names_find(&loader->names, vp_impl_special_contents[i], strlen(vp_impl_special_contents[i]),
-                                   &slot);
+        index =
+            vp_impl_names_find(&loader->names, vp_impl_special_contents[i], strlen(vp_impl_special_contents[i]), &slot);
         loader->tokenizer->special[i] = index == UINT32_MAX ? -1 : loader->names.id[index];
     }
     vp_impl_load_pad(loader);
@@ -1627,8 +1603,7 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
 
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error) {
     vp_impl_loader loader = {0};
-    if (!json || !tokenizer)
-        return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "json or tokenizer is NULL");
+    if (!json || !tokenizer) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "json or tokenizer is NULL");
     if (bytes > SIZE_MAX - 1) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "the text is too long");
     loader.json_bytes = bytes;
     loader.error = error;
@@ -1685,8 +1660,7 @@ static vp_result vp_impl_bytes_fill(vp_tokenizer *tokenizer) {
 VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer) {
     vp_tokenizer *made;
     if (!ids || !tokenizer) return VP_ERR_RANGE;
-    const int32_t special[7] = {ids->eos, ids->pad, ids->im_start, ids->im_end,
-                                ids->im_patch, ids->im_col, ids->image};
+    const int32_t special[7] = {ids->eos, ids->pad, ids->im_start, ids->im_end, ids->im_patch, ids->im_col, ids->image};
     for (int32_t i = 0; i < 7; i++) {
         if (special[i] < 0 || special[i] >= VP_IMPL_TOKEN_LIMIT || (special[i] >= 2 && special[i] < 258))
             return VP_ERR_RANGE;
@@ -1734,10 +1708,9 @@ VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *
 }
 
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error) {
-    if (!tokenizer || !ids)
-        return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "tokenizer or ids is NULL");
+    if (!tokenizer || !ids) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "tokenizer or ids is NULL");
     for (int i = 0; i < 7; i++) {
-        vp_message message = { { 0 }, 0 };
+        vp_message message = {{0}, 0};
         if (tokenizer->special[i] >= 0) continue;
         vp_message_text(&message, "the tokenizer has no token ");
         vp_message_text(&message, vp_impl_special_contents[i]);

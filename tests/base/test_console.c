@@ -95,10 +95,7 @@ static void test_signals(void) {
 
 int main(void) {
     if (!folder_make("console")) return 1;
-    test_complain();
-    test_quiet();
-    test_visible();
-    test_signals();
+    RUN_TESTS(test_complain, test_quiet, test_visible, test_signals);
     room_end();
     return check_done("test_console");
 }

@@ -189,10 +189,7 @@ static void test_source(void) {
 
 int main(void) {
     if (!folder_make("json-stream")) return 1;
-    test_right();
-    test_wrong();
-    test_window();
-    test_source();
+    RUN_TESTS(test_right, test_wrong, test_window, test_source);
     free(seen.data);
     remove_folder(folder);
     return check_done("test_json_stream");

@@ -107,9 +107,7 @@ static void test_sinks(void) {
 }
 
 int main(void) {
-    test_write();
-    test_read();
-    test_sinks();
+    RUN_TESTS(test_write, test_read, test_sinks);
     free(out.data);
     return check_done("test_json_values");
 }

@@ -134,10 +134,6 @@ static void test_hash(void) {
 }
 
 int main(void) {
-    test_memory();
-    test_unfinished();
-    test_text();
-    test_list();
-    test_hash();
+    RUN_TESTS(test_memory, test_unfinished, test_text, test_list, test_hash);
     return check_done("test_memory");
 }

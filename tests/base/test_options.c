@@ -280,11 +280,7 @@ static void test_rules(void) {
 }
 int main(void) {
     if (!command_begin("options")) return 1;
-    test_help();
-    test_usage();
-    test_values();
-    test_refusals();
-    test_rules();
+    RUN_TESTS(test_help, test_usage, test_values, test_refusals, test_rules);
     free(room_said);
     return command_end("test_options");
 }

@@ -462,20 +462,9 @@ static void test_tokens(void) {
 
 int main(void) {
     if (!program_begin("texts")) return 1;
-    test_tile();
-    test_trace();
-    test_long_trace();
-    test_draws();
-    test_tile_words();
-    test_estimator();
-    test_damaged_models();
-    test_estimator_words();
-    test_damaged_results();
-    test_report_words();
-    test_mixed();
-    test_pages();
-    test_scores();
-    test_tokens();
+    RUN_TESTS(test_tile, test_trace, test_long_trace, test_draws, test_tile_words, test_estimator, test_damaged_models,
+              test_estimator_words, test_damaged_results, test_report_words, test_mixed, test_pages, test_scores,
+              test_tokens);
     program_end();
     free(json_nodes);
     return check_done("test_texts");

@@ -177,8 +177,6 @@ int main(void) {
     if (!command_begin("waits")) return 1;
     write_text(in_folder("set.jsonl"), "{\"question\": \"Only words?\"}\n");
     write_text(in_folder("image.jsonl"), "{\"question\": \"Only words?\"}\n{\"image\": \"x.png\", \"question\": \"?\"}\n{\"question\": \"More?\"}\n");
-    test_regular();
-    test_streams();
-    test_lock();
+    RUN_TESTS(test_regular, test_streams, test_lock);
     return command_end("test_waits");
 }

@@ -42,17 +42,15 @@ static void test_regular(void) {
     CHECK_INT(mode_of(in_folder("new")), 0640);
     umask(mask);
     check_case("a replaced file keeps its permissions, and open readers continue with the old content");
-    {
-        char text[8] = "";
-        int fd = open(in_folder("new"), O_RDONLY);
-        CHECK_INT(chmod(in_folder("new"), 0604), 0);
-        CHECK_INT(put(in_folder("new"), "two", &error), VP_OK);
-        CHECK(holds(in_folder("new"), "two"));
-        CHECK_INT(mode_of(in_folder("new")), 0604);
-        CHECK_INT(read(fd, text, 8), 3);
-        CHECK_TEXT(text, "one");
-        close(fd);
-    }
+    char text[8] = "";
+    int fd = open(in_folder("new"), O_RDONLY);
+    CHECK_INT(chmod(in_folder("new"), 0604), 0);
+    CHECK_INT(put(in_folder("new"), "two", &error), VP_OK);
+    CHECK(holds(in_folder("new"), "two"));
+    CHECK_INT(mode_of(in_folder("new")), 0604);
+    CHECK_INT(read(fd, text, 8), 3);
+    CHECK_TEXT(text, "one");
+    close(fd);
     check_case("writing nothing gives an empty file");
     CHECK_INT(put(in_folder("empty"), "", &error), VP_OK);
     CHECK(holds(in_folder("empty"), ""));
@@ -252,15 +250,8 @@ static void test_reading(void) {
 }
 int main(void) {
     if (!folder_make("file")) return 1;
-    test_regular();
-    test_links();
-    test_pipe();
-    test_open();
-    test_device();
-    test_open_file();
-    test_failure();
-    test_clean();
-    test_reading();
+    RUN_TESTS(test_regular, test_links, test_pipe, test_open, test_device, test_open_file, test_failure, test_clean,
+              test_reading);
     remove_folder(folder);
     return check_done("test_file");
 }

@@ -684,20 +684,8 @@ static void test_writer_misuse(void) {
 }
 
 int main(void) {
-    test_accepted();
-    test_refused();
-    test_prefixes();
-    test_tree();
-    test_depth();
-    test_text();
-    test_integers();
-    test_duplicates();
-    test_utf8();
-    test_controls();
-    test_numbers_golden();
-    test_numbers_random();
-    test_number_errors();
-    test_writer();
-    test_writer_misuse();
+    RUN_TESTS(test_accepted, test_refused, test_prefixes, test_tree, test_depth, test_text, test_integers,
+              test_duplicates, test_utf8, test_controls, test_numbers_golden, test_numbers_random, test_number_errors,
+              test_writer, test_writer_misuse);
     return check_done("test_json");
 }

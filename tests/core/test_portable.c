@@ -113,9 +113,7 @@ int main(void) {
     if (!base || !*base) base = getenv("TEMP"); /* Windows */
     snprintf(folder, sizeof folder, "%s/vlmprof-portable-%lld", base && strlen(base) < 150 ? base : "/tmp", (long long)vp_process_id());
     if (make_folder(folder) != 0) return 1;
-    test_write();
-    test_map();
-    test_system();
+    RUN_TESTS(test_write, test_map, test_system);
     check_case("no other files remain");
     CHECK_INT(remove(in_folder("new")), 0);
     CHECK_INT(remove(in_folder("large")), 0);

@@ -123,10 +123,6 @@ static void test_sizes(void) {
 }
 
 int main(void) {
-    test_texts();
-    test_fail();
-    test_message();
-    test_arena();
-    test_sizes();
+    RUN_TESTS(test_texts, test_fail, test_message, test_arena, test_sizes);
     return check_done("test_result");
 }

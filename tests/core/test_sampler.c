@@ -137,23 +137,21 @@ static void test_draws(void) {
     const char *p = scan_key(text, "mixed_sequence", NULL);
     for (p = scan_key(p, "calls", NULL); p; p = scan_key(p, "calls", NULL)) mixed_calls(p);
     check_case("edges of the bounded draw");
-    {
-        vp_random random, before;
-        vp_random_seed(&random, 5);
-        before = random;
-        CHECK(vp_random_below(&random, 0) == 0);
-        CHECK(memcmp(&random, &before, sizeof random) == 0); /* 0 draws nothing */
-        CHECK(vp_random_below(&random, UINT64_MAX) > 0xffffffffu);
-        CHECK_INT(random.position, 2);
-        CHECK(vp_random_below(&random, 0xffffffffu) <= 0xffffffffu);
-        CHECK_INT(random.position, 3);
-        random.position = -5; /* a damaged generator refills; it does not read out of bounds */
-        vp_random_u32(&random);
-        CHECK_INT(random.position, 1);
-        random.position = 700;
-        vp_random_u32(&random);
-        CHECK_INT(random.position, 1);
-    }
+    vp_random random, before;
+    vp_random_seed(&random, 5);
+    before = random;
+    CHECK(vp_random_below(&random, 0) == 0);
+    CHECK(memcmp(&random, &before, sizeof random) == 0); /* 0 draws nothing */
+    CHECK(vp_random_below(&random, UINT64_MAX) > 0xffffffffu);
+    CHECK_INT(random.position, 2);
+    CHECK(vp_random_below(&random, 0xffffffffu) <= 0xffffffffu);
+    CHECK_INT(random.position, 3);
+    random.position = -5; /* a damaged generator refills; it does not read out of bounds */
+    vp_random_u32(&random);
+    CHECK_INT(random.position, 1);
+    random.position = 700;
+    vp_random_u32(&random);
+    CHECK_INT(random.position, 1);
     free(text);
 }
 
@@ -671,17 +669,7 @@ static void test_stratified(void) {
 }
 
 int main(void) {
-    test_choice();
-    test_dataset();
-    test_stratified();
-    test_draws();
-    test_blocks();
-    test_importance_files();
-    test_errors();
-    test_strategies();
-    test_latin();
-    test_more_knobs();
-    test_grid_errors();
-    test_shard();
+    RUN_TESTS(test_choice, test_dataset, test_stratified, test_draws, test_blocks, test_importance_files, test_errors,
+              test_strategies, test_latin, test_more_knobs, test_grid_errors, test_shard);
     return check_done("test_sampler");
 }

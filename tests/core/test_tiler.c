@@ -810,18 +810,7 @@ static void test_token_refusals(void) {
 }
 
 int main(void) {
-    test_geometry();
-    test_presets();
-    test_adaptive_table();
-    test_tier_table();
-    test_maths();
-    test_options();
-    test_cases();
-    test_rules();
-    test_maps();
-    test_extremes();
-    test_layout_refusals();
-    test_refusals();
-    test_token_refusals();
+    RUN_TESTS(test_geometry, test_presets, test_adaptive_table, test_tier_table, test_maths, test_options, test_cases,
+              test_rules, test_maps, test_extremes, test_layout_refusals, test_refusals, test_token_refusals);
     return check_done("test_tiler");
 }

@@ -367,15 +367,7 @@ static void test_clock(void) {
 }
 
 int main(void) {
-    test_golden();
-    test_lengths();
-    test_errors();
-    test_student();
-    test_percentile_interval();
-    test_mean_interval();
-    test_outliers();
-    test_paired();
-    test_stop();
-    test_clock();
+    RUN_TESTS(test_golden, test_lengths, test_errors, test_student, test_percentile_interval, test_mean_interval,
+              test_outliers, test_paired, test_stop, test_clock);
     return check_done("test_timer");
 }

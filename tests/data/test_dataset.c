@@ -294,23 +294,21 @@ static void test_stratify(void) {
     remove_folder(in_folder("out"));
     REFUSED(DATA "--data %F/kinds.jsonl --stratify_by none", 2, "\"none\"");
     check_case("--stratify_by: a field of VQA v2's questions");
-    {
-        char *questions = malloc(16000);
-        size_t used = (size_t)sprintf(questions, "{\"data_subtype\": \"val2014\", \"questions\": [");
-        int of_kind[10] = {0};
-        struct options o;
-        struct dataset set;
-        for (int i = 0; i < 60; i++)
-            used += (size_t)sprintf(questions + used, "%s{\"image_id\": 1, \"question\": \"A?\", \"question_id\": %d, \"kind\": %d}", i ? ", " : "", i, i * 7 % 10);
-        sprintf(questions + used, "]}");
-        write_text(in_folder("q60.json"), questions);
-        free(questions);
-        CHECK_INT(load_set("--data %F/q60.json --num_samples 30 --stratify_by kind", &o, &set), 0);
-        CHECK_INT(set.count, 30);
-        for (size_t i = 0; i < set.count; i++) of_kind[set.samples[i].id * 7 % 10]++;
-        for (int i = 0; i < 10; i++) CHECK_INT(of_kind[i], 3);
-        unload_set(&o, &set);
-    }
+    char *questions = malloc(16000);
+    size_t used = (size_t)sprintf(questions, "{\"data_subtype\": \"val2014\", \"questions\": [");
+    int of_kind[10] = {0};
+    struct options o;
+    struct dataset set;
+    for (int i = 0; i < 60; i++)
+        used += (size_t)sprintf(questions + used, "%s{\"image_id\": 1, \"question\": \"A?\", \"question_id\": %d, \"kind\": %d}", i ? ", " : "", i, i * 7 % 10);
+    sprintf(questions + used, "]}");
+    write_text(in_folder("q60.json"), questions);
+    free(questions);
+    CHECK_INT(load_set("--data %F/q60.json --num_samples 30 --stratify_by kind", &o, &set), 0);
+    CHECK_INT(set.count, 30);
+    for (size_t i = 0; i < set.count; i++) of_kind[set.samples[i].id * 7 % 10]++;
+    for (int i = 0; i < 10; i++) CHECK_INT(of_kind[i], 3);
+    unload_set(&o, &set);
     write_text(in_folder("kinds.jsonl"), "{\"question\": \"a\", \"kind\": 1}\n{\"question\" \"a\"}\n");
     REFUSED(DATA "--data %F/kinds.jsonl --stratify_by kind --num_samples 1", 3, "kinds.jsonl");
 }
@@ -335,13 +333,13 @@ static void test_changed(void) {
     CHECK_INT(take(&d, 1, &a), 0);
     CHECK_TEXT(a.prompt, " User: And this? Assistant:");
     CHECK_INT(a.id, 2);
-    CHECK_INT(a.text_count, d.samples[1].text_count);
+    CHECK_INT(a.tokens.count, d.samples[1].text_count);
     sample_free(&a);
     write_text(in_folder("rows.jsonl"), "{\"id\": \"a\", \"question\": \"What is it?\", \"answers\": [\"cat\"]}\n\n{\"id\": \"b\", \"question\": \"And that?\"}\n");
     CHECK_INT(take(&d, 0, &a), 0);
     sample_free(&a);
     CHECK_INT(take(&d, 1, &a), EXIT_INPUT);
-    CHECK(!a.record && !a.prompt && !a.text_ids);
+    CHECK(!a.record && !a.prompt && !a.tokens.ids);
     CHECK(says("stderr", "rows.jsonl: line 3: the record changed since the sweep was planned"));
     write_text(in_folder("rows.jsonl"), "{\"id\": \"a\"");
     CHECK_INT(take(&d, 0, &a), EXIT_INPUT);
@@ -435,14 +433,11 @@ static void test_plan(void) {
     CHECK_INT(cli(PLAN "%F/p.jsonl"), 0); /* a complete prompt: nothing is added */
     CHECK(last.out && strstr(last.out, "\" User: Pick:\\nA. red\\nB. blue\\n Assistant:\"\n") && strstr(last.out, "metric mc (")
           && strstr(last.out, "at most 5 new tokens"));
-    CHECK_INT(cli("sweep --plan --endpoint http://127.0.0.1:1 --endpoint_model m --data %F/p.jsonl"), 0);
-    CHECK(last.out && strstr(last.out, "0 images): \"Pick:\\nA. red\\nB. blue\\n\"\n"));
+    EXITS(cli("sweep --plan --endpoint http://127.0.0.1:1 --endpoint_model m --data %F/p.jsonl"), 0, out, "0 images): \"Pick:\\nA. red\\nB. blue\\n\"\n");
     write_text(in_folder("p.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"metric\": \"anls\"}\n");
-    CHECK_INT(cli(PLAN "%F/p.jsonl"), 0);
-    CHECK(last.out && strstr(last.out, "metric anls (of the first record's \"metric\")"));
+    EXITS(cli(PLAN "%F/p.jsonl"), 0, out, "metric anls (of the first record's \"metric\")");
     write_text(in_folder("p.jsonl"), "{\"question\": \"a?\", \"metric\": \"mcq_lmms\"}\n");
-    CHECK_INT(cli(PLAN "%F/p.jsonl"), 0);
-    CHECK(last.err && strstr(last.err, "\"metric\" mcq_lmms is not a rule of vlmprof: answers are scored by vqa_seed"));
+    EXITS(cli(PLAN "%F/p.jsonl"), 0, err, "\"metric\" mcq_lmms is not a rule of vlmprof: answers are scored by vqa_seed");
     CHECK(last.out && strstr(last.out, "no answers, so nothing is scored"));
 }
 static void test_same_rejections(void) {
@@ -545,8 +540,7 @@ static void test_several_images(void) {
     CHECK(is_text(&d, several_row(&d, 4), "status", "failed"));
     CHECK(is_text(&d, several_row(&d, 3), "status", "ok")); /* a record without an image is measured as text */
     unload(&d);
-    CHECK_INT(cli("report %F/several"), 0);
-    CHECK(last.out && strstr(last.out, "2 of 4 measured samples have several images, up to 3"));
+    EXITS(cli("report %F/several"), 0, out, "2 of 4 measured samples have several images, up to 3");
     check_case("a model that takes one image fails samples with several, with the reason");
     cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
         "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
@@ -554,8 +548,7 @@ static void test_several_images(void) {
     check_case("report --by: the accuracy of each value of a field");
     CHECK_INT(cli("report --by question %F/several"), 0);
     CHECK(last.out && strstr(last.out, "Accuracy by question") && strstr(last.out, "What differs?"));
-    CHECK_INT(cli("report --by nothing %F/several"), 2);
-    CHECK(last.err && strstr(last.err, "no scored sample has this field in its record; the fields are "));
+    EXITS(cli("report --by nothing %F/several"), 2, err, "no scored sample has this field in its record; the fields are ");
 }
 /* exit code of a command, and its peak memory */
 static int most_kb(const char *command, long *most) {
@@ -590,20 +583,9 @@ int main(void) {
     if (!command_begin("dataset")) return 1;
     tiny.name = "tiny";
     CHECK_INT(model_load_preset(&tiny), 0);
-    test_vqa();
-    test_vqa_refusals();
-    test_folder_data();
-    test_data_defaults();
-    test_stratify();
-    test_changed();
-    test_changed_notes();
-    test_reasons();
-    test_vanished();
-    test_plan();
-    test_same_rejections();
-    test_pictures();
-    test_several_images();
-    test_flat();
+    RUN_TESTS(test_vqa, test_vqa_refusals, test_folder_data, test_data_defaults, test_stratify, test_changed,
+              test_changed_notes, test_reasons, test_vanished, test_plan, test_same_rejections, test_pictures,
+              test_several_images, test_flat);
     model_free(&tiny);
     return command_end("test_dataset");
 }

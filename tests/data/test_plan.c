@@ -83,18 +83,16 @@ static void test_grid(void) {
     CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into two folders") != NULL);
     check_case("a strategy draws points of the grid and reports its number of duplicates");
     CHECK_INT(make_set("--sampling_strategy custom_sparse --tier_list low medium high --top_k_list 1 2 4 --num_active_blocks_list 1 2 4"), 0);
-    {
-        static const int32_t counts[3] = {3, 3, 3};
-        int32_t index[27 * 3];
-        size_t count = 0, repeats = 0;
-        CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, counts, 3, 42, vp_sampler_lhs_points(counts, 3), index, 27, &count, &repeats), VP_OK);
-        CHECK(plan.configuration_count == count && plan.repeats == repeats && count > 0 && count <= 27);
-        for (size_t i = 0; i < plan.configuration_count && i < count; i++) {
-            static const int32_t levels[] = {1, 2, 4};
-            CHECK(knob_tier(&plan.configurations[i].knobs) == vp_tier_at(index[3 * i]));
-            CHECK(knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == levels[index[3 * i + 1]]);
-            CHECK(knob_number(&plan.configurations[i].knobs, KNOB_BLOCKS) == levels[index[3 * i + 2]]);
-        }
+    static const int32_t counts[3] = {3, 3, 3};
+    int32_t index[27 * 3];
+    size_t count = 0, repeats = 0;
+    CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, counts, 3, 42, vp_sampler_lhs_points(counts, 3), index, 27, &count, &repeats), VP_OK);
+    CHECK(plan.configuration_count == count && plan.repeats == repeats && count > 0 && count <= 27);
+    for (size_t i = 0; i < plan.configuration_count && i < count; i++) {
+        static const int32_t levels[] = {1, 2, 4};
+        CHECK(knob_tier(&plan.configurations[i].knobs) == vp_tier_at(index[3 * i]));
+        CHECK(knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == levels[index[3 * i + 1]]);
+        CHECK(knob_number(&plan.configurations[i].knobs, KNOB_BLOCKS) == levels[index[3 * i + 2]]);
     }
 }
 /* Each row of the table that has a list, by itself: both values are points of the grid, have their own files and are in the journal's head; those in the request reach
@@ -105,7 +103,7 @@ static void test_rows(void) {
         const struct knob *row = &KNOBS[knob];
         char words[300], first[40] = "1", second[40] = "2";
         struct pass_input inputs[2];
-        const struct sample sample = {.text_count = 3};
+        const struct sample sample = {.tokens.count = 3};
         CHECK(row->list || row->of != KNOB_OF_ENGINE);
         if (!row->list) continue;
         if (row->choices) CHECK_INT(sscanf(row->choices, "%39s %39s", first, second), 2);
@@ -181,26 +179,23 @@ static void test_requests(void) {
         CHECK(!configuration_cuts(&tiny, &one, &entry, &cuts, reason, sizeof reason) && reason[0]);
     }
     check_case("tiles of a configuration, and the inputs of a pass");
-    {
-        vp_tile_options tiles = configuration_tiles(&plan.configurations[1]);
-        CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == knob_tier(&plan.configurations[1].knobs));
-    }
-    struct sample sample = {.text_count = 5, .no_bos = 1, .text_ids = &most};
+    vp_tile_options tiles = configuration_tiles(&plan.configurations[1]);
+    CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == knob_tier(&plan.configurations[1].knobs));
+    struct sample sample = {.tokens = {&most, 5, 1}};
     plan.settings.ignore_eos = 1;
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
-    CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
-    CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
+    CHECK(input.cuts == &cuts && !input.images && input.tokens.count == 5 && input.tokens.no_bos == 1 && input.tokens.ids == &most && input.engine.ignore_eos == 1);
+    CHECK(input.engine.top_k == 2 && input.engine.active_block_count == 4 && input.engine.max_new_tokens == 9);
+    CHECK(input.engine.active_blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list);
     cuts_free(&cuts);
     check_case("a request that is too long for the model takes no memory; here all are too long");
     CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);
     CHECK(plan.configurations[0].need_sequence == 0 && plan.max_sequence == 0 && plan.max_views == 1 && plan.configuration_count == 1);
-    {
-        char words[80];
-        snprintf(words, sizeof words, "--tier_list low --max_new_tokens %d", 4096 - plan.sets[0].samples[2].text_count);
-        CHECK_INT(make_set(words), 0); /* the record without an image just fits */
-        CHECK_INT(plan.max_sequence, 4096);
-        CHECK(plan.max_views == 1 && plan.configurations[0].need_views == 0);
-    }
+    char words[80];
+    snprintf(words, sizeof words, "--tier_list low --max_new_tokens %d", 4096 - plan.sets[0].samples[2].text_count);
+    CHECK_INT(make_set(words), 0); /* the record without an image just fits */
+    CHECK_INT(plan.max_sequence, 4096);
+    CHECK(plan.max_views == 1 && plan.configurations[0].need_views == 0);
     check_case("a configuration's name contains its mean number of crops, truncated to an integer");
     write_text(in_folder("text.jsonl"), "{\"question\": \"Why?\"}\n");
     CHECK_INT(make("--tier_list medium --data %F/text.jsonl"), 0);
@@ -234,16 +229,14 @@ static void test_fingerprint(void) {
     tiny.identity++;
     CHECK(print_of("") != first);
     tiny.identity--;
-    {
-        static const char words[] = "--importance_scores_file %F/scores.json";
-        write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.2, \"3\": 0.3}");
-        uint64_t scored = print_of(words);
-        write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.3, \"3\": 0.2}");
-        CHECK(scored != first && print_of(words) != scored);
-        unlink(in_folder("scores.json"));
-        CHECK_INT(make_set(words), EXIT_INPUT);
-        CHECK(strstr(room_said, "scores.json") != NULL);
-    }
+    static const char words[] = "--importance_scores_file %F/scores.json";
+    write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.2, \"3\": 0.3}");
+    uint64_t scored = print_of(words);
+    write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.3, \"3\": 0.2}");
+    CHECK(scored != first && print_of(words) != scored);
+    unlink(in_folder("scores.json"));
+    CHECK_INT(make_set(words), EXIT_INPUT);
+    CHECK(strstr(room_said, "scores.json") != NULL);
 }
 /* ---- servers */
 static int make_served(const char *words) {
@@ -381,20 +374,24 @@ static void test_refused(void) {
     CHECK_INT(make("--data samples/none.jsonl"), EXIT_INPUT);
 }
 
+static void test_same_knobs(void) {
+    static const int32_t lists[][2] = {{0, 3}, {0, 2}};
+    struct knob_values values[2] = {0};
+    check_case("knobs are the same only if their lists are");
+    for (int i = 0; i < 2; i++) knob_set_list(&values[i], KNOB_BLOCKS, lists[i], 2);
+    CHECK(!knob_values_are_same(&values[0], &values[1]));
+    knob_set_list(&values[1], KNOB_BLOCKS, lists[0], 2);
+    CHECK(knob_values_are_same(&values[0], &values[1]));
+    for (int i = 0; i < 2; i++) knob_values_free(&values[i]);
+}
+
 int main(void) {
     if (!folder_make("plan")) return 1;
     tiny.name = "tiny";
     CHECK_INT(model_load_preset(&tiny), 0);
     write_set("set.jsonl", "What is it?");
-    test_grid();
-    test_rows();
-    test_requests();
-    test_fingerprint();
-    test_fitting();
-    test_refused();
-    test_served();
-    test_messages();
-    test_sizes();
+    RUN_TESTS(test_same_knobs, test_grid, test_rows, test_requests, test_fingerprint, test_fitting, test_refused, test_served,
+              test_messages, test_sizes);
     plan_free(&plan);
     options_free(&options);
     model_free(&tiny);

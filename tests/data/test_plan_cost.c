@@ -111,9 +111,9 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     CHECK_INT(tokenize_sample(m, &cuts, &sample), 0);
     for (int32_t i = 0; i < m->config.block_count; i++) blocks[i] = i;
     input.images = &image; input.cuts = &cuts;
-    input.text_ids = sample.text_ids; input.text_count = sample.text_count; input.no_bos = sample.no_bos;
-    input.top_k = m->config.expert_count ? m->config.expert_count : 0; /* all experts have tokens */
-    input.blocks = blocks; input.block_count = m->config.block_count; input.new_tokens = new_tokens; input.ignore_eos = 1;
+    input.tokens = sample.tokens;
+    input.engine.top_k = m->config.expert_count ? m->config.expert_count : 0; /* all experts have tokens */
+    input.engine.active_blocks = blocks; input.engine.active_block_count = m->config.block_count; input.engine.max_new_tokens = new_tokens; input.engine.ignore_eos = 1;
     e.config = &m->config; e.device = "cpu"; e.gemm = steady_gemm(); e.weights = weights_of(weights);
     e.max_sequence = (int32_t)positions_of(&input); e.max_views = cuts.whole.views;
     s.model = m;
@@ -123,12 +123,12 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     e.counts_only = 1;
     CHECK_INT(vp_engine_open(&e, &counter.engine, &error), VP_OK);
     CHECK_INT(request_run(&s, &input, run, &error), VP_OK);
-    input.images = NULL; input.text_ids = NULL;
+    input.images = NULL; input.tokens.ids = NULL;
     CHECK_INT(request_count(&counter, &input, &work, &error), VP_OK);
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
-        CHECK_INT(work.launches[stage], run->times.launches[stage]);
-        CHECK_INT(work.flops[stage], run->times.flops[stage]);
-        CHECK_INT(work.bytes[stage], run->times.bytes[stage]);
+        CHECK_INT(work.launches[stage], run->reply.times.launches[stage]);
+        CHECK_INT(work.flops[stage], run->reply.times.flops[stage]);
+        CHECK_INT(work.bytes[stage], run->reply.times.bytes[stage]);
     }
     CHECK(work.flops[VP_STAGE_VIT] > 0 && work.flops[VP_STAGE_PREFILL] > 0 && (new_tokens == 1 || work.flops[VP_STAGE_DECODE] > 0));
     runs_free(run, 1);
@@ -232,12 +232,7 @@ int main(void) {
     if (!program_begin("plan_cost")) return 1;
     tiny.name = "tiny";
     CHECK_INT(model_load_preset(&tiny), 0);
-    test_measured();
-    test_counted();
-    test_counts();
-    test_memory();
-    test_plan();
-    test_started();
+    RUN_TESTS(test_measured, test_counted, test_counts, test_memory, test_plan, test_started);
     model_free(&tiny);
     program_end();
     free(json_nodes);

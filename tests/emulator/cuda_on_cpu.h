@@ -10,7 +10,7 @@
  *             result for some seed. Barriers compare the source line of the threads that meet; one that some never reach is reported.
  *   products  Tensor cores (mma.sync, GEMMs of bf16) add 16 products at a time to the sum so far and cut what does not fit a float, as they do: errors
  *             of long sums point towards 0 and add up.
- *   warps     Shuffles, votes, ldmatrix and mma.sync meet the lanes that the mask names. Values of lanes that have exited are NaN. Sums and maxima
+ *   warps     Shuffles, ldmatrix and mma.sync meet the lanes that the mask names. Values of lanes that have exited are NaN. Sums and maxima
  *             of a warp: butterflies_on_cpu.h.
  *   shared    Static and dynamic shared memory is NaN at the start of each block. cp.async delivers at the wait, its target is NaN until then.
  *   streams   Nothing runs when it is queued, but at a synchronisation that needs it or at random calls. Streams interleave at random. A copy
@@ -20,9 +20,8 @@
  *             (guard pages on both sides; below 256 bytes by AddressSanitizer or, for writes, at the next synchronisation).
  *   arguments Pointers given to kernels, copies and GEMMs must be in live device memory, whole ranges where they are known.
  * Misuse prints one line that starts with "cuda_on_cpu:" and aborts. What CUDA reports as an error code is returned as that code.
- * Not emulated: time (a virtual clock gives each operation a fixed cost), races between blocks (they run one after the other, but for cooperative
- * launches), atomicity,
- * parallel branches of a captured graph (they run in the order of capture), pointers inside structs passed to kernels, __launch_bounds__; overruns
+ * Not emulated: time (a virtual clock gives each operation a fixed cost), races between blocks (they run one after the other), atomics, streams that
+ * wait for each other, events in captured graphs, pointers inside structs passed to kernels, __launch_bounds__; overruns
  * of static shared arrays show only with g++ -fsanitize=address -fsanitize-sections=cuda_shared.
  *
  * The virtual clock. Kernel 3 us + 2 ns a block; GEMM 3 us + its FLOPs at 100 TFLOP/s; copies between host and device 2 us + bytes at 25 GB/s;
@@ -30,16 +29,15 @@
  * than what the host had waited for when it queued it. So an interval between two events is the same for every seed. The host's own work takes
  * no time, but reading VK_HOST_CLOCK takes 400 ns.
  *
- * Programmatic dependent launches (CUDA_LAUNCH_DEPENDENT, capability 9.0): dependent_on_cpu.h. Cooperative launches
- * (CUDA_LAUNCH_COOPERATIVE), whose blocks run at once: cooperative_on_cpu.h. CUDA_LAUNCH_PAIRS: clusters_on_cpu.h.
+ * Programmatic dependent launches (CUDA_LAUNCH_DEPENDENT, capability 9.0): dependent_on_cpu.h.
  *
  * Environment, read at first use and by cuda_on_cpu_reset:
  *   CUDA_ON_CPU_SEED=N          schedule of threads and streams (default 1)
  *   CUDA_ON_CPU_FAIL=KIND:N,... the N-th call of that kind, from 1, does nothing and returns an error:
  *             alloc   cudaMalloc: cudaErrorMemoryAllocation        host    pinned memory: cudaErrorMemoryAllocation
  *             launch  cudaErrorLaunchOutOfResources                copy    copies and memsets: cudaErrorUnknown
- *             event   create, record, wait, elapsed: 400           stream  create: cudaErrorOperatingSystem
- *             sync    synchronise and query: 719, sticky           graph   begin, end, instantiate, upload, launch: 901
+ *             event   create, record, elapsed: 400                 stream  create: cudaErrorOperatingSystem
+ *             sync    synchronise: 719, sticky                     graph   begin, end, instantiate, upload, launch: 901
  *             cublas  cublasCreate: CUBLAS_STATUS_NOT_INITIALIZED   gemm    products, cublasLtMatmul: CUBLAS_STATUS_EXECUTION_FAILED
  *             plan    what cublasLtMatmul needs: create: CUBLAS_STATUS_ALLOC_FAILED, heuristic: CUBLAS_STATUS_NOT_SUPPORTED
  *             illegal the N-th launch, when it runs: cudaErrorIllegalAddress, sticky
@@ -47,11 +45,7 @@
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
  *   CUDA_ON_CPU_CAPABILITY=8.0  9.0 has wgmma, TMA and mbarriers; below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MULTIPROCESSORS=8
- *   CUDA_ON_CPU_COOPERATIVE=0   no cooperative launches (default 1)
- *   CUDA_ON_CPU_CLUSTERS=N      clusters of two blocks that are there at once (default: a block of them fills a multiprocessor)
- *   CUDA_ON_CPU_PLANT=FAULT:N   a mistake in what the blocks of cooperative launches do behind their N-th release, from 1: release (that one orders
- *                               nothing), acquire (they acquire nothing), wait (they do not wait), phase (they wait for the phase before);
- *                               wgmma:1: products by wgmma forget the sum so far
+ *   CUDA_ON_CPU_PLANT=wgmma     a mistake: products by wgmma forget the sum so far
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
  *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel, the first GEMM of a shape and the first launch of an executable graph that was not
  *                               uploaded cost the host more, in its own time too (default 0): CUDA loads what is used first
@@ -71,9 +65,7 @@
  *   unsigned cuda_on_cpu_contexts(void);                       devices that have a context, a bit each; cudaDeviceReset takes it away
  *   int  cuda_on_cpu_live(void);                               allocations, pinned buffers, streams, events, graphs, executable graphs, cuBLAS handles,
  *                                                              cublasLt's descriptors
- *   int  cuda_on_cpu_synchronize(void);                        cudaDeviceSynchronize's result
- *   void cuda_on_cpu_share(void *p, size_t bytes);             host memory that kernels may touch; until cuda_on_cpu_unshare(p)
- *   void cuda_on_cpu_fence(void *p, size_t bytes);             device memory that nothing may touch (arenas: gaps between buffers); _unfence(p) */
+ *   void cuda_on_cpu_share(void *p, size_t bytes);             host memory that kernels may touch; until cuda_on_cpu_unshare(p) */
 #ifndef CUDA_ON_CPU
 #define CUDA_ON_CPU 1
 #ifndef __cplusplus
@@ -129,7 +121,6 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 /* One block runs at a time. The section's bounds let each block start with NaN; `used`: what never writes it may not take it for 0. */
 #define __shared__ static __attribute__((used, section("cuda_shared")))
@@ -137,130 +128,70 @@
 #define CUDA_LAUNCH(kernel, ...) cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__)
 /* the same as a dependent of the kernel before it (programmatic stream serialization) */
 #define CUDA_LAUNCH_DEPENDENT(kernel, ...) (cuda_on_cpu::dependent.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
-/* all blocks of the grid at once (cudaLaunchCooperativeKernel) */
-#define CUDA_LAUNCH_COOPERATIVE(kernel, ...) (cuda_on_cpu::cooperative.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
-/* of a kernel with __cluster_dims__(2, 1, 1): pairs of blocks at once */
-#define CUDA_LAUNCH_PAIRS(kernel, ...) (cuda_on_cpu::cluster.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
 #define VK_HOST_CLOCK() cuda_on_cpu_host_clock()
 #define CUDART_VERSION 13000
-#define CUDART_INF_F __builtin_inff()
 
 struct uint3 { unsigned x, y, z; };
 struct dim3 {
     unsigned x, y, z;
     dim3(unsigned x_count = 1, unsigned y_count = 1, unsigned z_count = 1) : x(x_count), y(y_count), z(z_count) {}
 };
-struct alignas(8) int2 { int x, y; };
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(8) float2 { float x, y; };
-struct alignas(16) int4 { int x, y, z, w; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 struct alignas(16) float4 { float x, y, z, w; };
-inline int2 make_int2(int x, int y) { return int2{x, y}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return uint2{x, y}; }
 inline float2 make_float2(float x, float y) { return float2{x, y}; }
-inline int4 make_int4(int x, int y, int z, int w) { return int4{x, y, z, w}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return uint4{x, y, z, w}; }
 inline float4 make_float4(float x, float y, float z, float w) { return float4{x, y, z, w}; }
 
 /* name, number, cudaGetErrorString */
 #define CUDA_ON_CPU_ERRORS(X) \
     X(cudaSuccess, 0, "no error") X(cudaErrorInvalidValue, 1, "invalid argument") X(cudaErrorMemoryAllocation, 2, "out of memory") \
-    X(cudaErrorInitializationError, 3, "initialization error") X(cudaErrorCudartUnloading, 4, "driver shutting down") \
-    X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument") X(cudaErrorInvalidSymbol, 13, "invalid device symbol") \
-    X(cudaErrorInvalidDevicePointer, 17, "invalid device pointer") X(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy") \
+    X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument") \
     X(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version") \
-    X(cudaErrorDevicesUnavailable, 46, "CUDA-capable device(s) is/are busy or unavailable") \
-    X(cudaErrorInvalidDeviceFunction, 98, "invalid device function") X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected") \
-    X(cudaErrorInvalidDevice, 101, "invalid device ordinal") X(cudaErrorInvalidKernelImage, 200, "device kernel image is invalid") \
+    X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected") X(cudaErrorInvalidDevice, 101, "invalid device ordinal") \
     X(cudaErrorNoKernelImageForDevice, 209, "no kernel image is available for execution on the device") \
-    X(cudaErrorECCUncorrectable, 214, "uncorrectable ECC error encountered") X(cudaErrorOperatingSystem, 304, "OS call failed or operation not supported on this OS") \
-    X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle") X(cudaErrorIllegalState, 401, "the operation cannot be performed in the present state") \
-    X(cudaErrorSymbolNotFound, 500, "named symbol not found") X(cudaErrorNotReady, 600, "device not ready") \
+    X(cudaErrorOperatingSystem, 304, "OS call failed or operation not supported on this OS") \
+    X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle") \
+    X(cudaErrorIllegalState, 401, "the operation cannot be performed in the present state") X(cudaErrorNotReady, 600, "device not ready") \
     X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered") \
-    X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
-    X(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated") X(cudaErrorAssert, 710, "device-side assert triggered") \
-    X(cudaErrorMisalignedAddress, 716, "misaligned address") X(cudaErrorLaunchFailure, 719, "unspecified launch failure") \
-    X(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \
-    X(cudaErrorInvalidClusterSize, 912, "misconfiguration of cluster size") \
-    X(cudaErrorNotPermitted, 800, "operation not permitted") X(cudaErrorNotSupported, 801, "operation not supported") \
-    X(cudaErrorSystemDriverMismatch, 803, "system has unsupported display driver / cuda driver combination") \
+    X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") X(cudaErrorLaunchFailure, 719, "unspecified launch failure") \
+    X(cudaErrorNotSupported, 801, "operation not supported") \
     X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
     X(cudaErrorStreamCaptureInvalidated, 901, "operation failed due to a previous error during capture") \
-    X(cudaErrorStreamCaptureMerge, 902, "operation would result in a merge of separate capture sequences") \
-    X(cudaErrorStreamCaptureUnmatched, 903, "capture was not ended in the same stream as it began") \
-    X(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work") \
-    X(cudaErrorStreamCaptureIsolation, 905, "dependency created on uncaptured work in another stream") \
-    X(cudaErrorStreamCaptureImplicit, 906, "operation would make the legacy stream depend on a capturing blocking stream") \
     X(cudaErrorCapturedEvent, 907, "operation not permitted on an event last recorded in a capturing stream") \
-    X(cudaErrorStreamCaptureWrongThread, 908, "attempt to terminate a thread-local capture sequence from another thread") \
     X(cudaErrorUnknown, 999, "unknown error")
 #define CUDA_ON_CPU_ENUM(name, number, text) name = number,
-typedef enum cudaError { CUDA_ON_CPU_ERRORS(CUDA_ON_CPU_ENUM) cudaErrorApiFailureBase = 10000 } cudaError_t;
+typedef enum cudaError { CUDA_ON_CPU_ERRORS(CUDA_ON_CPU_ENUM) } cudaError_t;
 #undef CUDA_ON_CPU_ENUM
-enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
-enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive, cudaStreamCaptureStatusInvalidated };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
-enum cudaDeviceAttr {
-    cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10, cudaDevAttrClockRate = 13,
-    cudaDevAttrMultiProcessorCount = 16, cudaDevAttrIntegrated = 18, cudaDevAttrMemoryClockRate = 36, cudaDevAttrGlobalMemoryBusWidth = 37,
-    cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxThreadsPerMultiProcessor = 39, cudaDevAttrComputeCapabilityMajor = 75,
-    cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrCooperativeLaunch = 95,
-    cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
-};
-#define cudaHostAllocDefault 0u
-#define cudaHostAllocPortable 1u
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 #define cudaHostAllocMapped 2u
-#define cudaHostAllocWriteCombined 4u
-#define cudaStreamDefault 0u
 #define cudaStreamNonBlocking 1u
-#define cudaStreamLegacy ((cudaStream_t)0x1)
-#define cudaEventDefault 0u
-#define cudaEventBlockingSync 1u
 #define cudaEventDisableTiming 2u
-#define cudaEventRecordDefault 0u
-#define cudaEventRecordExternal 1u
-#define cudaEventWaitDefault 0u
 struct cudaDeviceProp {
     char name[256];
-    size_t totalGlobalMem, sharedMemPerBlock;
-    int regsPerBlock, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
-    size_t totalConstMem;
-    int major, minor, multiProcessorCount, integrated, canMapHostMemory, concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID;
-    int asyncEngineCount, unifiedAddressing, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor;
-    size_t sharedMemPerMultiprocessor;
-    int regsPerMultiprocessor, managedMemory, cooperativeLaunch, maxBlocksPerMultiProcessor;
-    size_t sharedMemPerBlockOptin, reservedSharedMemPerBlock;
+    size_t totalGlobalMem;
+    int major, minor, multiProcessorCount, l2CacheSize;
 };
-struct cudaFuncAttributes {
-    size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
-    int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes, preferredShmemCarveout;
-};
+struct cudaFuncAttributes { size_t sharedSizeBytes; int numRegs; };
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
-typedef struct CUgraphNode_st *cudaGraphNode_t;
 
-typedef enum cudaDataType_t {
-    CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_8I = 3, CUDA_R_32I = 10, CUDA_R_16BF = 14, CUDA_R_8F_E4M3 = 28, CUDA_R_8F_E5M2 = 29
-} cudaDataType;
+typedef enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16BF = 14 } cudaDataType;
 typedef enum {
     CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_NOT_INITIALIZED = 1, CUBLAS_STATUS_ALLOC_FAILED = 3, CUBLAS_STATUS_INVALID_VALUE = 7,
-    CUBLAS_STATUS_ARCH_MISMATCH = 8, CUBLAS_STATUS_MAPPING_ERROR = 11, CUBLAS_STATUS_EXECUTION_FAILED = 13, CUBLAS_STATUS_INTERNAL_ERROR = 14,
-    CUBLAS_STATUS_NOT_SUPPORTED = 15, CUBLAS_STATUS_LICENSE_ERROR = 16
+    CUBLAS_STATUS_ARCH_MISMATCH = 8, CUBLAS_STATUS_EXECUTION_FAILED = 13, CUBLAS_STATUS_NOT_SUPPORTED = 15
 } cublasStatus_t;
-typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 } cublasOperation_t;
-typedef enum {
-    CUBLAS_COMPUTE_16F = 64, CUBLAS_COMPUTE_16F_PEDANTIC = 65, CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_PEDANTIC = 69, CUBLAS_COMPUTE_64F = 70,
-    CUBLAS_COMPUTE_32I = 72, CUBLAS_COMPUTE_32F_FAST_16F = 74, CUBLAS_COMPUTE_32F_FAST_16BF = 75, CUBLAS_COMPUTE_32F_FAST_TF32 = 77
-} cublasComputeType_t;
-typedef enum { CUBLAS_GEMM_DEFAULT = -1, CUBLAS_GEMM_DEFAULT_TENSOR_OP = 99 } cublasGemmAlgo_t;
-typedef enum {
-    CUBLAS_DEFAULT_MATH = 0, CUBLAS_TENSOR_OP_MATH = 1, CUBLAS_PEDANTIC_MATH = 2, CUBLAS_TF32_TENSOR_OP_MATH = 3,
-    CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION = 16
-} cublasMath_t;
+typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 } cublasOperation_t;
+typedef enum { CUBLAS_COMPUTE_16F = 64, CUBLAS_COMPUTE_32F = 68 } cublasComputeType_t;
+typedef enum { CUBLAS_GEMM_DEFAULT = -1 } cublasGemmAlgo_t;
+typedef enum { CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION = 16 } cublasMath_t;
 typedef struct cublasContext *cublasHandle_t;
 typedef struct cublasLtContext *cublasLtHandle_t; /* a cublasHandle_t may stand for it */
 typedef struct cublasLtDesc *cublasLtMatmulDesc_t;
@@ -277,11 +208,7 @@ typedef enum {
     CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 } cublasLtMatmulPreferenceAttributes_t;
-typedef enum {
-    CUBLASLT_REDUCTION_SCHEME_NONE = 0, CUBLASLT_REDUCTION_SCHEME_INPLACE = 1, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
-    CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4, CUBLASLT_REDUCTION_SCHEME_MASK = 7
-} cublasLtReductionScheme_t;
-#define CUBLAS_VERSION 130100
+enum { CUBLASLT_REDUCTION_SCHEME_NONE = 0, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2, CUBLASLT_REDUCTION_SCHEME_MASK = 7 };
 
 /* ==================================================================================================== state and settings */
 namespace cuda_on_cpu {
@@ -292,8 +219,8 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device, mapped; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
 struct Settings { bool blocking;
-                  uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative, clusters; unsigned long long throttle;
-                  unsigned planted_at; std::string no_cublas, nvml, cupti, report, planted; };
+                  uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors; unsigned long long throttle;
+                  std::string no_cublas, nvml, cupti, report, planted; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -305,17 +232,14 @@ struct Work { /* what an operation does when it runs */
     virtual void trace(uint64_t, uint64_t, uint32_t) {} /* into CUPTI's records: its beginning, its end, the call's correlation */
 };
 struct Operation {
-    std::shared_ptr<Work> work; /* or, without work, a record of or a wait for an event */
+    std::shared_ptr<Work> work; /* or, without work, a record of an event */
     std::shared_ptr<CUevent_st> event;
-    uint64_t record = 0; /* the event's n-th record; 0 with an event inside a graph: numbered when the graph is launched */
-    bool waits = false;
-    uint64_t order = 0, earliest_ns = 0;
+    uint64_t record = 0; /* the event's n-th record */
+    uint64_t earliest_ns = 0;
     uint32_t correlation = 0;
 };
 struct Capture {
     std::vector<Operation> operations;
-    CUstream_st *origin = nullptr;
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
     bool invalid = false;
 };
 } // namespace cuda_on_cpu
@@ -323,16 +247,11 @@ struct Capture {
 struct CUevent_st {
     bool timing = true;
     uint64_t recorded = 0, completed = 0, time_ns = 0;
-    std::shared_ptr<cuda_on_cpu::Capture> captured; /* last recorded while capturing: on stream, after its `position` operations */
-    CUstream_st *stream = nullptr;
-    size_t position = 0;
 };
 struct CUstream_st {
     std::deque<cuda_on_cpu::Operation> operations;
     uint64_t time_ns = 0;
-    bool blocking = true;
     std::shared_ptr<cuda_on_cpu::Capture> capture;
-    size_t captured = 0, joined = 0; /* operations captured here; how many of them the origin has waited for */
 };
 struct CUgraph_st { std::vector<cuda_on_cpu::Operation> operations; };
 struct CUgraphExec_st { std::vector<cuda_on_cpu::Operation> operations; bool uploaded = false; };
@@ -363,7 +282,6 @@ struct State {
     uint64_t device_bytes = 0;
     int live_memory = 0;
     std::vector<Range> shared;
-    std::map<unsigned char *, size_t> fences;
     bool open = false, touched = false; /* device memory: accessible; used since its slack was checked */
     CUstream_st legacy;
     std::set<CUstream_st *> streams, retired; /* retired: destroyed with work left */
@@ -375,7 +293,7 @@ struct State {
     std::set<std::shared_ptr<Capture>> captures;
     std::map<const void *, int> dynamic_shared_limit;
     std::set<std::string> loaded; /* kernels and shapes that were used */
-    uint64_t order = 0, host_ns = 0;
+    uint64_t host_ns = 0;
     size_t pending = 0;
     std::string dl_error;
     bool dl_error_set = false;
@@ -435,14 +353,8 @@ inline bool set(const char *name, const char *value) {
         s.major = 8, s.minor = 0;
         if (value && sscanf(value, "%d.%d", &s.major, &s.minor) != 2) return false;
     } else if (n == "PLANT") {
-        const char *colon = value ? strchr(value, ':') : nullptr;
-        s.planted_at = colon ? (unsigned)atoi(colon + 1) : 0;
-        s.planted = colon ? std::string(value, colon) : std::string();
-        return !value || (s.planted_at && (s.planted == "release" || s.planted == "acquire" || s.planted == "wait" || s.planted == "phase" || s.planted == "wgmma"));
-    } else if (n == "COOPERATIVE") {
-        s.cooperative = value ? atoi(value) : 1;
-    } else if (n == "CLUSTERS") {
-        s.clusters = value ? atoi(value) : -1;
+        s.planted = value ? value : "";
+        return !value || s.planted == "wgmma";
     } else if (n == "MULTIPROCESSORS") {
         s.multiprocessors = value ? atoi(value) : 8;
         return s.multiprocessors > 0;
@@ -465,7 +377,7 @@ inline void read_environment() {
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
     state_pointer->settings.blocking = blocking && !strcmp(blocking, "1");
     for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "CUPTI",
-                              "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "COOPERATIVE", "CLUSTERS", "PLANT", "FAIL" }) {
+                              "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "PLANT", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -598,8 +510,6 @@ inline void check_all_slack() {
     s.touched = false;
     open_device();
     for (auto &m : s.memory) if (m.second.live) check_slack(m.first, m.second);
-    for (auto &f : s.fences)
-        if (const unsigned char *p = find_written(f.first, f.second)) fail("written to byte %td of a fence of %zu bytes", p - f.first, f.second);
 }
 inline bool release(void *pointer, bool device) {
     State &s = state();
@@ -608,7 +518,6 @@ inline bool release(void *pointer, bool device) {
     Memory &m = at->second;
     if (device) open_device();
     check_slack(at->first, m);
-    s.fences.erase(s.fences.lower_bound(at->first), s.fences.lower_bound(m.end));
     unpoison(m.pages, (size_t)(m.end - m.pages));
     if (madvise(m.pages, (size_t)(m.end - m.pages), MADV_DONTNEED)) fail("madvise failed");
     protect(m, false);
@@ -623,7 +532,7 @@ inline std::map<unsigned char *, Memory>::iterator find_memory(const void *p) {
     auto at = s.memory.upper_bound((unsigned char *)p);
     return at == s.memory.begin() ? s.memory.end() : --at;
 }
-enum Kind { PAGEABLE, PINNED, DEVICE, SHARED, INVALID }; /* of a range; INVALID: in freed memory, partly outside an allocation, or in a fence */
+enum Kind { PAGEABLE, PINNED, DEVICE, SHARED, INVALID }; /* of a range; INVALID: in freed memory, or partly outside an allocation */
 inline Kind kind_of(const void *pointer, size_t bytes) {
     State &s = state();
     const unsigned char *p = (const unsigned char *)pointer;
@@ -631,8 +540,6 @@ inline Kind kind_of(const void *pointer, size_t bytes) {
         auto at = find_memory(p);
         if (at == s.memory.end() || !at->second.live || (size_t)(p - at->first) > at->second.bytes || at->second.bytes - (size_t)(p - at->first) < bytes)
             return INVALID;
-        auto fence = s.fences.lower_bound((unsigned char *)p + (bytes ? bytes : 1));
-        if (fence != s.fences.begin() && (--fence)->first + fence->second > p) return INVALID;
         return at->second.device ? DEVICE : PINNED;
     }
     for (const Range &r : s.shared)
@@ -645,7 +552,7 @@ inline bool on_device(const void *p, size_t bytes) { Kind k = kind_of(p, bytes);
 inline bool is_mapped(const void *p) { return kind_of(p, 1) == PINNED && find_memory(p)->second.mapped; }
 
 inline bool kernel_hides; /* dependent_on_cpu.h */
-bool begin_write(unsigned char *p); /* cooperative_on_cpu.h */
+bool begin_watched_write(unsigned char *p); /* dependent_on_cpu.h */
 /* says what a wild access hit, for accesses that the processor stopped */
 void on_thread_guard(const unsigned char *address);
 inline void on_fault(int signal_number, siginfo_t *info, void *) {
@@ -657,7 +564,7 @@ inline void on_fault(int signal_number, siginfo_t *info, void *) {
         auto at = find_memory(p), next = s.memory.upper_bound(p);
         if (kernel_hides && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end)
             fail("a dependent launch writes before griddepcontrol.wait, while the kernel before it may still read");
-        if (s.open && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end && begin_write(p)) return;
+        if (s.open && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end && begin_watched_write(p)) return;
         if (!s.open && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end) fail("host code touched device memory");
         if (at != s.memory.end() && !at->second.live && p < at->second.end) fail("access to freed memory, byte %td of %zu", p - at->first, at->second.bytes);
         if (next != s.memory.end() && (at == s.memory.end() || next->first - p < p - at->second.end))
@@ -727,7 +634,7 @@ struct Meeting { const char *name; void (*finish)(Warp &, uint32_t group); }; /*
 struct Product { uint64_t a, b; int group; bool onto; }; /* a wgmma under way */
 struct Warp {
     uint32_t alive, ready, fresh, waiting, at_barrier; /* lanes: not ended; able to go on; not begun; in a warp operation; at the barrier */
-    uint32_t at_mbarrier, at_grid, at_poll, at_cluster; /* at_grid: at griddepcontrol.wait; at_poll: in cuda_on_cpu_load; at_cluster: at the cluster's barrier */
+    uint32_t at_mbarrier, at_grid; /* at_grid: at griddepcontrol.wait */
     std::vector<Product> products; /* wgmma: in order; sums: of all lanes while some are under way */
     std::vector<float> sums;
     float *sums_of[32];
@@ -742,7 +649,7 @@ struct Warp {
 struct Block {
     uint3 index;
     dim3 dim, grid;
-    unsigned threads, warps, alive, arrived, cluster_arrived;
+    unsigned threads, warps, alive, arrived;
     uint32_t ready_warps;
     unsigned step; /* to the next lane: 1, or 31 for backwards */
     const char *site_file;
@@ -993,10 +900,6 @@ inline void thread_loop() {
             fail("deadlock: waits for phase %u of the mbarrier at byte %td of shared memory", lanes[i].parity,
                  (const unsigned char *)lanes[i].barrier - block.shared);
         }
-        if (w.at_cluster >> n & 1) {
-            running.lane = &lanes[i];
-            fail("deadlock: %u threads of the block wait at the cluster's barrier", block.cluster_arrived);
-        }
         if (!(w.waiting >> n & 1)) continue;
         running.lane = &lanes[i];
         fail("deadlock: %s waits for lanes %08x%s", w.meeting[n]->name, w.mask[n] & w.alive & ~w.waiting, w.at_barrier ? " that wait at a barrier" : "");
@@ -1093,21 +996,20 @@ inline Bulk new_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int 
     return b;
 }
 } // namespace cuda_on_cpu
-#include "cooperative_on_cpu.h"
 #include "dependent_on_cpu.h"
 namespace cuda_on_cpu {
 inline void begin_block() {
     spoil(cuda_shared_begin, block.static_bytes);
     if (block.shared_bytes) memset(block.shared, FRESH, block.shared_bytes);
     block.alive = block.threads;
-    block.arrived = block.cluster_arrived = 0;
+    block.arrived = 0;
     block.step = random_below(2) ? 1 : 31;
     block.ready_warps = block.warps == 32 ? ~(uint32_t)0 : ((uint32_t)1 << block.warps) - 1;
     for (unsigned i = 0; i < block.warps; i++) {
         unsigned n = block.threads - i * 32;
         Warp &w = warps[i];
         w.alive = w.fresh = n >= 32 ? ~(uint32_t)0 : ((uint32_t)1 << n) - 1;
-        w.ready = w.waiting = w.at_barrier = w.at_mbarrier = w.at_grid = w.at_poll = w.at_cluster = 0;
+        w.ready = w.waiting = w.at_barrier = w.at_mbarrier = w.at_grid = 0;
         w.products.clear();
         w.product_group = 0;
         w.fenced = false;
@@ -1171,11 +1073,7 @@ inline void place_block(size_t b) {
     const dim3 &grid = block.grid;
     block.index = uint3{(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y)};
 }
-} // namespace cuda_on_cpu
-#include "clusters_on_cpu.h"
-namespace cuda_on_cpu {
-enum Way { APART, TOGETHER, PAIRS }; /* blocks of a launch */
-inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes, Way way, void (*call)(const void *), const void *arguments) {
+inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes, void (*call)(const void *), const void *arguments) {
     uint64_t count = (uint64_t)grid.x * grid.y * grid.z, first = random_below((unsigned)(count > 0xffffffffu ? 0xffffffffu : count));
     bool down = random_below(2);
     at_once = random_below(8) != 0;
@@ -1193,12 +1091,7 @@ inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes,
         warps[t / 32].lanes = &lanes[t / 32 * 32];
         l.index = uint3{t % dim.x, t / dim.x % dim.y, t / (dim.x * dim.y)};
     }
-    if (way == TOGETHER) run_together((size_t)count, place_block);
-    else if (way == PAIRS) {
-        first /= CLUSTER;
-        count /= CLUSTER;
-        for (uint64_t i = 0; i < count; i++) run_cluster((size_t)((first + (down ? count - i : i)) % count) * CLUSTER, place_block);
-    } else for (uint64_t i = 0; i < count; i++) { /* in a drawn order: no block may rely on another */
+    for (uint64_t i = 0; i < count; i++) { /* in a drawn order: no block may rely on another */
         place_block((size_t)((first + (down ? count - i : i)) % count));
         run_block();
     }
@@ -1210,11 +1103,6 @@ inline void finish_nothing(Warp &, uint32_t) {}
 inline void finish_gather(Warp &w, uint32_t group) { /* a lane that has exited, or is not in the mask, has no value to give */
     if (group == ~(uint32_t)0) { for (unsigned l = 0; l < 32; l++) w.out[l] = w.in[w.source[l]]; return; }
     for (unsigned l = 0; l < 32; l++) if (group >> l & 1) w.out[l] = group >> w.source[l] & 1 ? w.in[w.source[l]] : ~(uint64_t)0;
-}
-inline void finish_ballot(Warp &w, uint32_t group) {
-    uint32_t votes = 0;
-    for (unsigned l = 0; l < 32; l++) if ((group >> l & 1) && w.in[l]) votes |= (uint32_t)1 << l;
-    for (unsigned l = 0; l < 32; l++) if (group >> l & 1) w.out[l] = (uint64_t)group << 32 | votes;
 }
 #if defined(__clang__)
 #define CUDA_ON_CPU_UNROLL _Pragma("clang loop unroll(full)")
@@ -1387,8 +1275,7 @@ inline void finish_wgmma_commit(Warp &w, uint32_t) { w.product_group++; }
 inline const Meeting meet_wgmma = { "wgmma.mma_async", finish_wgmma }, meet_wgmma_wait = { "wgmma.wait_group", finish_wgmma_wait },
     meet_wgmma_fence = { "wgmma.fence", finish_wgmma_fence }, meet_wgmma_commit = { "wgmma.commit_group", finish_wgmma_commit };
 inline const Meeting meet_warp = { "__syncwarp", finish_nothing }, meet_index = { "__shfl_sync", finish_gather },
-    meet_xor = { "__shfl_xor_sync", finish_gather }, meet_up = { "__shfl_up_sync", finish_gather }, meet_down = { "__shfl_down_sync", finish_gather },
-    meet_ballot = { "__ballot_sync", finish_ballot }, meet_any = { "__any_sync", finish_ballot }, meet_all = { "__all_sync", finish_ballot },
+    meet_xor = { "__shfl_xor_sync", finish_gather },
     meet_ldmatrix = { "ldmatrix", finish_ldmatrix }, meet_mma = { "mma.sync", finish_mma };
 template <class T> inline __attribute__((always_inline)) T shuffle(const Meeting *meeting, uint32_t mask, T value, unsigned source) {
     static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value, "shuffles take values of up to 8 bytes");
@@ -1400,15 +1287,6 @@ template <class T> inline __attribute__((always_inline)) T shuffle(const Meeting
     memcpy(&value, &running.warp->out[running.number], sizeof value);
     return value;
 }
-inline uint64_t vote(const Meeting *meeting, uint32_t mask, bool yes) {
-    running.warp->in[running.number] = yes;
-    meet(meeting, mask);
-    return running.warp->out[running.number];
-}
-inline __attribute__((always_inline)) unsigned lane_in(int width) {
-    if (width <= 0 || width > 32 || (width & (width - 1))) fail("a shuffle's width is %d", width);
-    return running.number;
-}
 } // namespace cuda_on_cpu
 
 /* ============================================================================================ device code's functions */
@@ -1416,96 +1294,32 @@ inline __attribute__((always_inline)) unsigned lane_in(int width) {
 #define blockIdx (cuda_on_cpu::block.index)
 #define blockDim (cuda_on_cpu::block.dim)
 #define gridDim (cuda_on_cpu::block.grid)
-inline constexpr int warpSize = 32;
 inline __attribute__((always_inline)) void __syncthreads(const char *file = __builtin_FILE(), int line = __builtin_LINE()) { cuda_on_cpu::barrier(file, line); }
 inline __attribute__((always_inline)) void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::meet(&cuda_on_cpu::meet_warp, mask); }
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-template <class T> inline __attribute__((always_inline)) T __shfl_sync(unsigned mask, T v, int from, int width = 32) {
-    unsigned l = cuda_on_cpu::lane_in(width), w = (unsigned)width;
-    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_index, mask, v, l / w * w + ((unsigned)from & (w - 1)));
+template <class T> inline __attribute__((always_inline)) T __shfl_sync(unsigned mask, T v, int from) {
+    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_index, mask, v, (unsigned)from & 31);
 }
-template <class T> inline __attribute__((always_inline)) T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32) {
-    unsigned l = cuda_on_cpu::lane_in(width), w = (unsigned)width, s = l ^ (unsigned)bits;
-    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_xor, mask, v, s < (l / w + 1) * w ? s : l);
-}
-template <class T> inline __attribute__((always_inline)) T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32) {
-    unsigned l = cuda_on_cpu::lane_in(width), w = (unsigned)width;
-    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_up, mask, v, l % w >= by ? l - by : l);
-}
-template <class T> inline __attribute__((always_inline)) T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32) {
-    unsigned l = cuda_on_cpu::lane_in(width), w = (unsigned)width;
-    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_down, mask, v, l % w + by < w ? l + by : l);
-}
-inline unsigned __ballot_sync(unsigned mask, int yes) { return (unsigned)cuda_on_cpu::vote(&cuda_on_cpu::meet_ballot, mask, yes != 0); }
-inline int __any_sync(unsigned mask, int yes) { return (uint32_t)cuda_on_cpu::vote(&cuda_on_cpu::meet_any, mask, yes != 0) != 0; }
-inline int __all_sync(unsigned mask, int yes) {
-    uint64_t v = cuda_on_cpu::vote(&cuda_on_cpu::meet_all, mask, yes != 0);
-    return (uint32_t)v == (uint32_t)(v >> 32);
+template <class T> inline __attribute__((always_inline)) T __shfl_xor_sync(unsigned mask, T v, int bits) {
+    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_xor, mask, v, (cuda_on_cpu::running.number ^ (unsigned)bits) & 31);
 }
 #include "butterflies_on_cpu.h"
-template <class T> inline T cuda_on_cpu_exchange(T *p, T v) { T old = *p; *p = v; return old; }
-template <class T> inline T *cuda_on_cpu_atomic(T *p) { cuda_on_cpu::make_atomic(p, sizeof(T)); return p; }
-/* atomicAdd; release: with red.release.gpu's order */
-inline void cuda_on_cpu_add(unsigned *p, unsigned v, bool release) {
-    using namespace cuda_on_cpu;
-    make_atomic(p, sizeof *p);
-    *p += v;
-    if (release) release_to(p);
-}
-/* ld.relaxed.gpu or ld.acquire.gpu, after others' turns */
-inline unsigned cuda_on_cpu_load(unsigned *p, bool acquire) {
-    using namespace cuda_on_cpu;
-    if (cooperative.now) poll();
-    make_atomic(p, sizeof *p);
-    if (acquire && !planted("acquire")) acquire_from(p);
-    return *p + (planted("wait") ? 1u << 30 : planted("phase") ? block.grid.x : 0u);
-}
-inline int atomicAdd(int *p, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), (int)((unsigned)*p + (unsigned)v)); }
-inline unsigned atomicAdd(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p + v); }
-inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p + v); }
-inline float atomicAdd(float *p, float v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p + v); }
-inline int atomicMax(int *p, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p > v ? *p : v); }
-inline unsigned atomicMax(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p > v ? *p : v); }
-inline int atomicMin(int *p, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p < v ? *p : v); }
-inline unsigned atomicMin(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p < v ? *p : v); }
-inline int atomicExch(int *p, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), v); }
-inline unsigned atomicExch(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), v); }
-inline int atomicCAS(int *p, int old, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p == old ? v : *p); }
-inline unsigned atomicCAS(unsigned *p, unsigned old, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p == old ? v : *p); }
 inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
 inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
-inline float __int_as_float(int u) { float f; memcpy(&f, &u, 4); return f; }
-inline int __float_as_int(float f) { int u; memcpy(&u, &f, 4); return u; }
-inline int __popc(unsigned v) { return __builtin_popcount(v); }
-inline int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
-inline int __ffs(int v) { return __builtin_ffs(v); }
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned by) {
     const uint64_t both = (uint64_t)y << 32 | x;
     unsigned out = 0;
     for (unsigned i = 0; i < 4; i++) out |= (unsigned)(both >> (8 * (by >> (4 * i) & 7)) & 255) << (8 * i);
     return out;
 }
-inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline float __fdividef(float x, float y) { return x / y; }
-template <class T> inline T __ldg(const T *p) { return *p; }
 template <class T> inline T __ldcs(const T *p) { return *p; }
 template <class T> inline T __ldcg(const T *p) { return *p; }
-template <class T> inline void __stcs(T *p, T v) { *p = v; }
-/* the C library declares functions of these names; the GPU's are less exact than these */
-#define __expf(x) expf(x)
-#define __logf(x) logf(x)
-#define __powf(x, y) powf((x), (y))
-#define __sinf(x) sinf(x)
-#define __cosf(x) cosf(x)
 struct __nv_bfloat16 { unsigned short bits; };
 inline __nv_bfloat16 __float2bfloat16_rn(float f) {
     unsigned u = __float_as_uint(f);
     return __nv_bfloat16{(unsigned short)(f == f ? (u + 0x7fffu + (u >> 16 & 1u)) >> 16 : 0x7fffu)};
 }
-inline float __bfloat162float(__nv_bfloat16 b) { return __uint_as_float((unsigned)b.bits << 16); }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 b) { return b.bits; }
-inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short u) { return __nv_bfloat16{u}; }
 
 /* `count` ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16: row is this lane's 16-byte row of the first, the others' follow step_bytes apart */
 inline void cuda_on_cpu_ldmatrix_x4_each(uint32_t *r, const void *row, size_t step_bytes, int count, bool transposed) {
@@ -1637,20 +1451,7 @@ inline cudaError_t result(cudaError_t e) {
     if (e != cudaSuccess) state().last = e;
     return e;
 }
-inline bool legacy_ready(const Operation &op, bool blocking, bool is_legacy) {
-    State &s = state();
-    if (is_legacy) {
-        for (auto *set : { &s.streams, &s.retired })
-            for (CUstream_st *t : *set) if (t->blocking && !t->operations.empty() && t->operations.front().order < op.order) return false;
-        return true;
-    }
-    return !blocking || s.legacy.operations.empty() || s.legacy.operations.front().order > op.order;
-}
-inline bool eligible(CUstream_st *t) {
-    if (t->operations.empty()) return false;
-    const Operation &op = t->operations.front();
-    return legacy_ready(op, t->blocking, t == &state().legacy) && !(op.waits && op.event->completed < op.record);
-}
+inline bool eligible(CUstream_st *t) { return !t->operations.empty(); }
 inline void drop_work() {
     State &s = state();
     s.legacy.operations.clear();
@@ -1663,10 +1464,6 @@ inline void step(CUstream_st *t) {
     uint64_t begin = t->time_ns > op.earliest_ns ? t->time_ns : op.earliest_ns;
     t->operations.pop_front();
     s.pending--;
-    if (t->blocking) { /* the legacy stream and the blocking ones follow each other */
-        if (t == &s.legacy) { for (CUstream_st *u : s.streams) if (u->blocking && u->time_ns > begin) begin = u->time_ns; }
-        else if (s.legacy.time_ns > begin) begin = s.legacy.time_ns;
-    }
     if (op.work) {
         open_device();
         s.touched = true;
@@ -1674,8 +1471,6 @@ inline void step(CUstream_st *t) {
         if (!op.work->is_kernel()) forget_dependents();
         if (op.correlation) op.work->trace(begin, begin + op.work->cost_ns, op.correlation);
         begin += op.work->cost_ns;
-    } else if (op.waits) {
-        if (op.event->time_ns > begin) begin = op.event->time_ns;
     } else {
         op.event->completed = op.record;
         op.event->time_ns = begin;
@@ -1704,8 +1499,6 @@ inline void reached(uint64_t ns) { if (ns > state().host_ns) state().host_ns = n
 inline cudaError_t finish_stream(CUstream_st *t) {
     State &s = state();
     while (!t->operations.empty()) if (!step_any(t)) fail("a stream waits for what never comes");
-    if (t == &s.legacy) /* its next operation would wait for the blocking streams, so does who waits for it */
-        for (CUstream_st *u : std::set<CUstream_st *>(s.streams)) while (u->blocking && !u->operations.empty()) if (!step_any(u)) break;
     check_all_slack();
     reached(t->time_ns);
     return s.sticky;
@@ -1748,19 +1541,13 @@ inline void upload(cudaGraphExec_t graph) {
 inline bool counted(Call c) { State &s = state(); return ++s.calls[c] == s.fail_at[c]; }
 inline CUstream_st *stream_of(cudaStream_t stream) { /* NULL: not a stream */
     State &s = state();
-    if (!stream || stream == cudaStreamLegacy) return &s.legacy;
+    if (!stream) return &s.legacy;
     return s.streams.count(stream) ? stream : nullptr;
 }
-/* calls that no capture but a relaxed one allows */
+/* calls that no capture allows */
 inline bool capture_forbids() {
-    bool forbidden = false;
-    for (auto &c : state().captures) if (c->mode != cudaStreamCaptureModeRelaxed) forbidden = c->invalid = true;
-    return forbidden;
-}
-inline bool blocking_capture(bool invalidate) {
-    bool found = false;
-    for (CUstream_st *t : state().streams) if (t->capture && t->blocking) { found = true; if (invalidate) t->capture->invalid = true; }
-    return found;
+    for (auto &c : state().captures) c->invalid = true;
+    return !state().captures.empty();
 }
 } // namespace cuda_on_cpu
 #include "cupti_on_cpu.h"
@@ -1770,11 +1557,8 @@ inline cudaError_t queue(CUstream_st *t, Operation op) {
     if (t->capture) {
         if (t->capture->invalid) return cudaErrorStreamCaptureInvalidated;
         t->capture->operations.push_back(op);
-        t->captured++;
         return cudaSuccess;
     }
-    if (t == &s.legacy && blocking_capture(true)) return cudaErrorStreamCaptureImplicit;
-    op.order = ++s.order;
     op.earliest_ns = s.host_ns;
     op.correlation = cupti_call;
     t->operations.push_back(op);
@@ -1796,9 +1580,8 @@ template <class... P> struct LaunchWork : Work {
     size_t shared_bytes;
     std::tuple<P...> arguments;
     bool illegal, is_dependent;
-    Way way;
-    LaunchWork(const char *n, void (*k)(P...), dim3 g, dim3 d, size_t s, bool bad, bool depends, Way w, P... a)
-        : name(n), kernel(k), grid(g), dim(d), shared_bytes(s), arguments(a...), illegal(bad), is_dependent(depends), way(w) {
+    LaunchWork(const char *n, void (*k)(P...), dim3 g, dim3 d, size_t s, bool bad, bool depends, P... a)
+        : name(n), kernel(k), grid(g), dim(d), shared_bytes(s), arguments(a...), illegal(bad), is_dependent(depends) {
         cost_ns = 3000 + 2 * (uint64_t)g.x * g.y * g.z;
         check();
     }
@@ -1821,7 +1604,7 @@ template <class... P> struct LaunchWork : Work {
         if (illegal) { state().sticky = cudaErrorIllegalAddress; return; }
         check(); /* again: a graph may be launched long after its capture */
         begin_kernel(is_dependent);
-        run_grid(name, grid, dim, shared_bytes, way, call, this);
+        run_grid(name, grid, dim, shared_bytes, call, this);
         end_kernel();
     }
 };
@@ -1840,24 +1623,19 @@ inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, 
                    typename Given<P>::type... arguments) {
     Lock lock(state().lock);
     bool depends = dependent.next;
-    Way way = cooperative.next ? TOGETHER : cluster.next ? PAIRS : APART;
-    dependent.next = cooperative.next = cluster.next = false;
+    dependent.next = false;
     cudaError_t e = enter();
     CUstream_st *t;
     if (e) { result(e); return; }
     if (depends && state().settings.major < 9) { result(cudaErrorNotSupported); return; }
-    if (way == TOGETHER && !state().settings.cooperative) { result(cudaErrorNotSupported); return; }
     dependent.used = dependent.used || depends;
     if (counted(LAUNCH)) { result(cudaErrorLaunchOutOfResources); return; }
     e = check_launch((const void *)kernel, grid, dim, shared_bytes);
     if (e) { result(e); return; }
-    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, fit = (uint64_t)state().settings.multiprocessors * (2048 / (dim.x * dim.y * dim.z));
-    if (way == TOGETHER && blocks > fit) { result(cudaErrorCooperativeLaunchTooLarge); return; }
-    if (way == PAIRS && blocks % CLUSTER) { result(cudaErrorInvalidClusterSize); return; }
     t = stream_of(stream);
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
     load(name);
-    result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), depends, way, arguments...)));
+    result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), depends, arguments...)));
     if (state().settings.blocking && !t->capture) result(finish_stream(t));
 }
 
@@ -1887,42 +1665,39 @@ inline bool read_by_pending(const unsigned char *p, size_t bytes) {
             if (op.work && op.work->reads_host && op.work->reads_host < p + bytes && p < op.work->reads_host + op.work->reads_bytes) return true;
     return false;
 }
-inline void check_copy(const char *call, void *to, const void *from, size_t bytes, cudaMemcpyKind *kind) {
+inline void check_copy(const char *call, void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
     Kind t = kind_of(to, bytes), f = kind_of(from, bytes);
     bool to_device, from_device;
     if (t == INVALID || f == INVALID) fail("%s: %zu bytes at the %s do not lie in one live allocation", call, bytes, t == INVALID ? "target" : "source");
-    to_device = t == DEVICE || (t == SHARED && (*kind == cudaMemcpyHostToDevice || *kind == cudaMemcpyDeviceToDevice));
-    from_device = f == DEVICE || (f == SHARED && (*kind == cudaMemcpyDeviceToHost || *kind == cudaMemcpyDeviceToDevice));
-    if (*kind == cudaMemcpyDefault)
-        *kind = to_device ? from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice : from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
-    if (to_device != (*kind == cudaMemcpyHostToDevice || *kind == cudaMemcpyDeviceToDevice))
+    to_device = t == DEVICE || (t == SHARED && (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice));
+    from_device = f == DEVICE || (f == SHARED && (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice));
+    if (to_device != (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice))
         fail("%s: the target is %s memory, the copy's kind says otherwise", call, to_device ? "device" : "host");
-    if (from_device != (*kind == cudaMemcpyDeviceToHost || *kind == cudaMemcpyDeviceToDevice))
+    if (from_device != (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice))
         fail("%s: the source is %s memory, the copy's kind says otherwise", call, from_device ? "device" : "host");
     if ((const char *)to < (const char *)from + bytes && (const char *)from < (const char *)to + bytes) fail("%s: source and target overlap", call);
 }
-inline cudaError_t copy(const char *call, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool asynchronous) {
+inline cudaError_t copy(const char *call, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
     CUstream_st *t = stream_of(stream);
     std::shared_ptr<CopyWork> work = std::make_shared<CopyWork>();
     cudaError_t e;
-    bool wait = !asynchronous;
+    bool wait = false;
     if (!t) return cudaErrorInvalidResourceHandle;
     if (!bytes) return cudaSuccess;
-    if (!to || !from || (int)kind < 0 || (int)kind > 4) return cudaErrorInvalidValue;
-    check_copy(call, to, from, bytes, &kind);
-    if (!asynchronous && capture_forbids()) return cudaErrorStreamCaptureUnsupported;
+    if (!to || !from || (int)kind < 1 || (int)kind > 3) return cudaErrorInvalidValue;
+    check_copy(call, to, from, bytes, kind);
     work->to = (unsigned char *)to;
     work->from = (const unsigned char *)from;
     work->bytes = bytes;
     work->cost_ns = 2000 + (kind == cudaMemcpyDeviceToDevice ? bytes / 1000 : bytes / 25);
-    if (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost) {
-        if (kind_of(from, bytes) == PAGEABLE && asynchronous) {
+    if (kind == cudaMemcpyHostToDevice) {
+        if (kind_of(from, bytes) == PAGEABLE) {
             if (t->capture) { t->capture->invalid = true; return cudaErrorStreamCaptureUnsupported; }
             work->from = nullptr;
             work->taken.assign((const unsigned char *)from, (const unsigned char *)from + bytes);
         } else { work->reads_host = (const unsigned char *)from; work->reads_bytes = bytes; }
     }
-    if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost) {
+    if (kind == cudaMemcpyDeviceToHost) {
         if (kind_of(to, bytes) != PINNED) {
             if (t->capture) { t->capture->invalid = true; return cudaErrorStreamCaptureUnsupported; }
             wait = true;
@@ -1950,54 +1725,24 @@ inline cudaError_t check_event(cudaEvent_t event, std::shared_ptr<CUevent_st> *o
     *out = at->second;
     return cudaSuccess;
 }
-inline cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+inline cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
     CUstream_st *t = stream_of(stream);
     Operation op;
     cudaError_t e = check_event(event, &op.event);
     if (e) return e;
     if (!t) return cudaErrorInvalidResourceHandle;
-    if (t->capture && flags != cudaEventRecordExternal) {
-        if (t->capture->invalid) return cudaErrorStreamCaptureInvalidated;
-        op.event->captured = t->capture;
-        op.event->stream = t;
-        op.event->position = t->captured;
-        return cudaSuccess;
-    }
-    if (!t->capture) { op.event->captured.reset(); op.record = ++op.event->recorded; }
+    if (t->capture) fail("an event recorded in a capture is not emulated");
+    op.record = ++op.event->recorded;
     return queue(t, op);
 }
-inline cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event) {
-    CUstream_st *t = stream_of(stream);
-    Operation op;
-    cudaError_t e = check_event(event, &op.event);
-    if (e) return e;
-    if (!t) return cudaErrorInvalidResourceHandle;
-    CUevent_st &ev = *op.event;
-    if (ev.captured) { /* pulls the stream into the capture, or joins what was forked */
-        if (!state().captures.count(ev.captured)) return cudaErrorCapturedEvent;
-        if (t == &state().legacy) return cudaErrorStreamCaptureImplicit;
-        if (t->capture && t->capture != ev.captured) return cudaErrorStreamCaptureMerge;
-        if (!t->capture) { t->capture = ev.captured; t->captured = t->joined = 0; }
-        if (ev.stream != t && state().streams.count(ev.stream) && ev.position > ev.stream->joined) ev.stream->joined = ev.position;
-        return cudaSuccess;
-    }
-    if (t->capture) { t->capture->invalid = true; return cudaErrorStreamCaptureIsolation; }
-    if (!ev.recorded) return cudaSuccess;
-    op.record = ev.recorded;
-    op.waits = true;
-    return queue(t, op);
-}
-inline cudaError_t query_event(cudaEvent_t event, bool wait) {
+inline cudaError_t wait_for_event(cudaEvent_t event) {
     std::shared_ptr<CUevent_st> ev;
     cudaError_t e = check_event(event, &ev);
     if (e) return e;
-    if (ev->captured) { ev->captured->invalid = true; return cudaErrorCapturedEvent; }
     if (capture_forbids()) return cudaErrorStreamCaptureUnsupported;
     uint64_t target = ev->recorded;
-    if (!wait && random_below(2)) step_any(nullptr); /* who asks again and again gets there */
-    if (!wait && ev->completed < target && !state().sticky) return cudaErrorNotReady;
     while (ev->completed < target && !state().sticky) if (!step_any(nullptr)) fail("an event waits for what never comes");
-    if (wait) check_all_slack();
+    check_all_slack();
     reached(ev->time_ns);
     return state().sticky;
 }
@@ -2007,12 +1752,7 @@ inline cudaError_t end_capture(CUstream_st *t, cudaGraph_t *graph) {
     cudaError_t e = cudaSuccess;
     *graph = nullptr;
     if (!c) return cudaErrorIllegalState;
-    if (c->origin != t) return cudaErrorStreamCaptureUnmatched;
-    for (CUstream_st *u : s.streams) {
-        if (u->capture != c) continue;
-        if (u != t && u->joined < u->captured) e = cudaErrorStreamCaptureUnjoined;
-        u->capture.reset();
-    }
+    t->capture.reset();
     s.captures.erase(c);
     if (c->invalid) e = cudaErrorStreamCaptureInvalidated;
     if (e) return e;
@@ -2027,7 +1767,6 @@ inline cudaError_t launch_graph(cudaGraphExec_t graph, CUstream_st *t) {
     for (Operation op : graph->operations) {
         CopyWork *c = dynamic_cast<CopyWork *>(op.work.get());
         cudaError_t e;
-        if (op.event && !op.waits) { op.event->captured.reset(); op.record = ++op.event->recorded; }
         if (c && kind_of(c->to, c->bytes) == PINNED && !read_by_pending(c->to, c->bytes)) memset(c->to, FRESH, c->bytes);
         e = queue(t, op);
         if (e) return e;
@@ -2079,11 +1818,6 @@ __attribute__((used)) inline int64_t cuda_on_cpu_host_clock(void) {
 }
 __attribute__((used)) inline unsigned cuda_on_cpu_contexts(void) { return cuda_on_cpu::state().contexts; }
 __attribute__((used)) inline int cuda_on_cpu_live(void) { return cuda_on_cpu::live(); }
-__attribute__((used)) inline int cuda_on_cpu_synchronize(void) {
-    cuda_on_cpu::State &s = cuda_on_cpu::state();
-    cuda_on_cpu::Lock lock(s.lock);
-    return s.sticky ? s.sticky : cuda_on_cpu::finish_all();
-}
 __attribute__((used)) inline void cuda_on_cpu_share(void *p, size_t bytes) {
     cuda_on_cpu::Lock lock(cuda_on_cpu::state().lock);
     cuda_on_cpu::state().shared.push_back(cuda_on_cpu::Range{(unsigned char *)p, bytes});
@@ -2093,25 +1827,6 @@ __attribute__((used)) inline void cuda_on_cpu_unshare(void *p) {
     cuda_on_cpu::Lock lock(cuda_on_cpu::state().lock);
     for (size_t i = list.size(); i-- > 0;) if (list[i].from == p) { list.erase(list.begin() + (long)i); return; }
     cuda_on_cpu::fail("cuda_on_cpu_unshare: the memory is not shared");
-}
-__attribute__((used)) inline void cuda_on_cpu_fence(void *p, size_t bytes) {
-    cuda_on_cpu::State &s = cuda_on_cpu::state();
-    cuda_on_cpu::Lock lock(s.lock);
-    if (cuda_on_cpu::kind_of(p, bytes) != cuda_on_cpu::DEVICE) cuda_on_cpu::fail("cuda_on_cpu_fence: not in one live device allocation");
-    cuda_on_cpu::open_device();
-    memset(p, cuda_on_cpu::SLACK, bytes);
-    cuda_on_cpu::poison(p, bytes);
-    s.fences[(unsigned char *)p] = bytes;
-}
-__attribute__((used)) inline void cuda_on_cpu_unfence(void *p) {
-    cuda_on_cpu::State &s = cuda_on_cpu::state();
-    cuda_on_cpu::Lock lock(s.lock);
-    auto at = s.fences.find((unsigned char *)p);
-    if (at == s.fences.end()) cuda_on_cpu::fail("cuda_on_cpu_unfence: there is no fence");
-    cuda_on_cpu::unpoison(p, at->second);
-    cuda_on_cpu::open_device();
-    memset(p, cuda_on_cpu::FRESH, at->second);
-    s.fences.erase(at);
 }
 }
 
@@ -2127,13 +1842,10 @@ inline const char *cudaGetErrorString(cudaError_t e) {
 #undef CUDA_ON_CPU_TEXT
     return "unrecognized error code";
 }
-inline cudaError_t cudaPeekAtLastError() {
-    cuda_on_cpu::State &s = cuda_on_cpu::state();
-    return s.sticky ? s.sticky : s.last;
-}
 inline cudaError_t cudaGetLastError() {
-    cudaError_t e = cudaPeekAtLastError();
-    cuda_on_cpu::state().last = cudaSuccess;
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cudaError_t e = s.sticky ? s.sticky : s.last;
+    s.last = cudaSuccess;
     return e;
 }
 
@@ -2173,27 +1885,10 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device) {
     memset(prop, 0, sizeof *prop);
     snprintf(prop->name, sizeof prop->name, "CUDA on CPU (emulated)");
     prop->totalGlobalMem = s.settings.memory;
-    prop->sharedMemPerBlock = 49152;
-    prop->sharedMemPerBlockOptin = 232448;
-    prop->sharedMemPerMultiprocessor = 233472;
-    prop->reservedSharedMemPerBlock = 1024;
-    prop->regsPerBlock = prop->regsPerMultiprocessor = 65536;
-    prop->warpSize = 32;
-    prop->maxThreadsPerBlock = prop->maxThreadsDim[0] = prop->maxThreadsDim[1] = 1024;
-    prop->maxThreadsDim[2] = 64;
-    prop->maxGridSize[0] = 0x7fffffff;
-    prop->maxGridSize[1] = prop->maxGridSize[2] = 65535;
-    prop->totalConstMem = 65536;
     prop->major = s.settings.major;
     prop->minor = s.settings.minor;
     prop->multiProcessorCount = s.settings.multiprocessors;
-    prop->canMapHostMemory = prop->concurrentKernels = prop->unifiedAddressing = prop->managedMemory = 1;
-    prop->cooperativeLaunch = s.settings.cooperative;
-    prop->asyncEngineCount = 3;
-    prop->memoryBusWidth = 5120;
     prop->l2CacheSize = 50 << 20;
-    prop->maxThreadsPerMultiProcessor = 2048;
-    prop->maxBlocksPerMultiProcessor = 32;
     return cudaSuccess;
 }
 inline cudaError_t cudaDeviceGetPCIBusId(char *address, int capacity, int device) {
@@ -2214,28 +1909,10 @@ inline cudaError_t cudaDeviceReset() {
     s.contexts &= ~(1u << s.device);
     return cudaSuccess;
 }
-inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
-    cudaDeviceProp p;
-    cudaError_t e = cudaGetDeviceProperties(&p, device);
-    if (e) return e;
-    switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock: *value = p.maxThreadsPerBlock; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock: *value = (int)p.sharedMemPerBlock; break;
-    case cudaDevAttrWarpSize: *value = p.warpSize; break;
-    case cudaDevAttrClockRate: *value = 1980000; break;
-    case cudaDevAttrMultiProcessorCount: *value = p.multiProcessorCount; break;
-    case cudaDevAttrIntegrated: *value = p.integrated; break;
-    case cudaDevAttrMemoryClockRate: *value = 2619000; break;
-    case cudaDevAttrGlobalMemoryBusWidth: *value = p.memoryBusWidth; break;
-    case cudaDevAttrL2CacheSize: *value = p.l2CacheSize; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = p.maxThreadsPerMultiProcessor; break;
-    case cudaDevAttrComputeCapabilityMajor: *value = p.major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = p.minor; break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = (int)p.sharedMemPerMultiprocessor; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)p.sharedMemPerBlockOptin; break;
-    case cudaDevAttrCooperativeLaunch: *value = p.cooperativeLaunch; break;
-    default: return cuda_on_cpu::result(cudaErrorInvalidValue);
-    }
+inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int device) {
+    CUDA_ON_CPU_ENTER(false);
+    if (device < 0 || device >= s.settings.devices) return cuda_on_cpu::result(cudaErrorInvalidDevice);
+    *value = 232448;
     return cudaSuccess;
 }
 /* ----------------------------------------------------------------- the driver's function that describes a tensor for TMA */
@@ -2276,35 +1953,20 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **fun
 }
 inline cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
     CUDA_ON_CPU_ENTER(true);
-    if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
     if (!kernel || attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > 232448) return cuda_on_cpu::result(cudaErrorInvalidValue);
     s.dynamic_shared_limit[kernel] = value;
     return cudaSuccess;
 }
 inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *kernel) {
     CUDA_ON_CPU_ENTER(true);
-    auto limit = s.dynamic_shared_limit.find(kernel);
-    memset(attributes, 0, sizeof *attributes);
-    attributes->maxThreadsPerBlock = 1024;
-    attributes->numRegs = 32;
-    attributes->ptxVersion = attributes->binaryVersion = s.settings.major * 10 + s.settings.minor;
-    attributes->maxDynamicSharedSizeBytes = limit == s.dynamic_shared_limit.end() ? 49152 : limit->second;
-    attributes->preferredShmemCarveout = -1;
+    (void)s, (void)kernel;
+    *attributes = { 0, 32 };
     return cudaSuccess;
 }
 /* as of kernels with 85 registers */
 inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *, int threads, size_t) {
     CUDA_ON_CPU_ENTER(true);
     *blocks = threads <= 768 ? 768 / threads : 1;
-    return cudaSuccess;
-}
-/* cudaOccupancyMaxActiveClusters of clusters of two blocks */
-template <class... P> inline cudaError_t cuda_on_cpu_max_pairs(int *count, void (*kernel)(P...), int threads, size_t shared_bytes) {
-    CUDA_ON_CPU_ENTER(true);
-    auto limit = s.dynamic_shared_limit.find((const void *)kernel);
-    if (s.settings.major < 9 || threads > 1024 || shared_bytes > (limit == s.dynamic_shared_limit.end() ? 49152u : (size_t)limit->second))
-        return cuda_on_cpu::result(cudaErrorInvalidClusterSize);
-    *count = s.settings.clusters < 0 ? s.settings.multiprocessors / 2 : s.settings.clusters;
     return cudaSuccess;
 }
 template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value) {
@@ -2334,7 +1996,6 @@ inline cudaError_t cuda_on_cpu_malloc(void **pointer, size_t bytes) {
 inline cudaError_t cuda_on_cpu_host_alloc(void **pointer, size_t bytes, unsigned flags) {
     CUDA_ON_CPU_ENTER(true);
     CUDA_ON_CPU_COUNT(HOST, cudaErrorMemoryAllocation);
-    if (flags > 7) return cuda_on_cpu::result(cudaErrorInvalidValue);
     if (cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
     void *made = bytes ? cuda_on_cpu::allocate(bytes, false) : nullptr;
     if (bytes && !made) return cuda_on_cpu::result(cudaErrorMemoryAllocation);
@@ -2381,27 +2042,17 @@ inline cudaError_t cuda_on_cpu_free(const char *call, void *pointer, bool device
 inline cudaError_t cudaFree(void *pointer) { return cuda_on_cpu_free("cudaFree", pointer, true); }
 inline cudaError_t cudaFreeHost(void *pointer) { return cuda_on_cpu_free("cudaFreeHost", pointer, false); }
 
-inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
     CUDA_ON_CPU_ENTER(true);
     CUDA_ON_CPU_COUNT(COPY, cudaErrorUnknown);
     (void)s;
-    return cuda_on_cpu::result(cuda_on_cpu::copy("cudaMemcpyAsync", to, from, bytes, kind, stream, true));
+    return cuda_on_cpu::result(cuda_on_cpu::copy("cudaMemcpyAsync", to, from, bytes, kind, stream));
 }
-inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
-    CUDA_ON_CPU_ENTER(true);
-    CUDA_ON_CPU_COUNT(COPY, cudaErrorUnknown);
-    (void)s;
-    return cuda_on_cpu::result(cuda_on_cpu::copy("cudaMemcpy", to, from, bytes, kind, nullptr, false));
-}
-inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream = nullptr) {
+inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
     CUDA_ON_CPU_ENTER(true);
     CUDA_ON_CPU_COUNT(COPY, cudaErrorUnknown);
     (void)s;
     return cuda_on_cpu::result(cuda_on_cpu::fill(to, value, bytes, stream));
-}
-inline cudaError_t cudaMemset(void *to, int value, size_t bytes) {
-    if (cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
-    return cudaMemsetAsync(to, value, bytes, nullptr);
 }
 
 /* ----------------------------------------------------------------- streams */
@@ -2409,12 +2060,11 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flag
     CUDA_ON_CPU_ENTER(true);
     CUDA_ON_CPU_COUNT(STREAM, cudaErrorOperatingSystem);
     if (!stream || flags > 1) return cuda_on_cpu::result(cudaErrorInvalidValue);
+    if (flags != cudaStreamNonBlocking) cuda_on_cpu::fail("cudaStreamCreate: streams that wait for the legacy stream are not emulated");
     *stream = new CUstream_st;
-    (*stream)->blocking = !(flags & cudaStreamNonBlocking);
     s.streams.insert(*stream);
     return cudaSuccess;
 }
-inline cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, 0); }
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     cuda_on_cpu::State &s = cuda_on_cpu::state();
     cuda_on_cpu::Lock lock(s.lock);
@@ -2431,34 +2081,12 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     CUstream_st *t = cuda_on_cpu::stream_of(stream);
     if (!t) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
     if (t->capture) { t->capture->invalid = true; return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported); }
-    if (t == &s.legacy && cuda_on_cpu::blocking_capture(true)) return cuda_on_cpu::result(cudaErrorStreamCaptureImplicit);
     return cuda_on_cpu::result(cuda_on_cpu::finish_stream(t));
-}
-inline cudaError_t cudaStreamQuery(cudaStream_t stream) {
-    CUDA_ON_CPU_ENTER(true);
-    CUDA_ON_CPU_COUNT(SYNC, s.sticky = cudaErrorLaunchFailure);
-    CUstream_st *t = cuda_on_cpu::stream_of(stream);
-    if (!t) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
-    if (t->capture) { t->capture->invalid = true; return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported); }
-    if (!t->operations.empty() && cuda_on_cpu::random_below(2)) cuda_on_cpu::step_any(t);
-    if (s.sticky) return cuda_on_cpu::result(s.sticky);
-    if (!t->operations.empty()) return cudaErrorNotReady;
-    cuda_on_cpu::reached(t->time_ns);
-    return cudaSuccess;
-}
-inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0) {
-    CUDA_ON_CPU_ENTER(true);
-    CUDA_ON_CPU_COUNT(EVENT, cudaErrorInvalidResourceHandle);
-    (void)s;
-    return cuda_on_cpu::result(flags ? cudaErrorInvalidValue : cuda_on_cpu::wait_event(stream, event));
 }
 inline cudaError_t cudaDeviceSynchronize() {
     CUDA_ON_CPU_ENTER(true);
     CUDA_ON_CPU_COUNT(SYNC, s.sticky = cudaErrorLaunchFailure);
-    if (!s.captures.empty()) {
-        for (auto &c : s.captures) c->invalid = true;
-        return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
-    }
+    if (cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
     return cuda_on_cpu::result(cuda_on_cpu::finish_all());
 }
 
@@ -2480,23 +2108,16 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
     cudaError_t e = cuda_on_cpu::enter();
     return cuda_on_cpu::result(s.events.erase(event) || e ? e : cudaErrorInvalidResourceHandle);
 }
-inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     CUDA_ON_CPU_ENTER(true);
     CUDA_ON_CPU_COUNT(EVENT, cudaErrorInvalidResourceHandle);
     (void)s;
-    return cuda_on_cpu::result(cuda_on_cpu::record(event, stream, flags));
+    return cuda_on_cpu::result(cuda_on_cpu::record(event, stream));
 }
-inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) { return cudaEventRecordWithFlags(event, stream, 0); }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     CUDA_ON_CPU_ENTER(true);
     CUDA_ON_CPU_COUNT(SYNC, s.sticky = cudaErrorLaunchFailure);
-    return cuda_on_cpu::result(cuda_on_cpu::query_event(event, true));
-}
-inline cudaError_t cudaEventQuery(cudaEvent_t event) {
-    CUDA_ON_CPU_ENTER(true);
-    CUDA_ON_CPU_COUNT(SYNC, s.sticky = cudaErrorLaunchFailure);
-    e = cuda_on_cpu::query_event(event, false);
-    return e == cudaErrorNotReady ? e : cuda_on_cpu::result(e);
+    return cuda_on_cpu::result(cuda_on_cpu::wait_for_event(event));
 }
 inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     CUDA_ON_CPU_ENTER(true);
@@ -2504,7 +2125,6 @@ inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t
     (void)s;
     std::shared_ptr<CUevent_st> a, b;
     if (cuda_on_cpu::check_event(from, &a) || cuda_on_cpu::check_event(to, &b)) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
-    if (a->captured || b->captured) return cuda_on_cpu::result(cudaErrorCapturedEvent);
     if (!a->timing || !b->timing || !a->recorded || !b->recorded) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
     if (a->completed < a->recorded || b->completed < b->recorded) return cuda_on_cpu::result(cudaErrorNotReady);
     *ms = (float)(((double)b->time_ns - (double)a->time_ns) * 1e-6);
@@ -2512,7 +2132,7 @@ inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t
 }
 
 /* ----------------------------------------------------------------- graphs */
-inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
     CUDA_ON_CPU_ENTER(true);
     CUDA_ON_CPU_COUNT(GRAPH, cudaErrorStreamCaptureInvalidated);
     CUstream_st *t = cuda_on_cpu::stream_of(stream);
@@ -2520,9 +2140,6 @@ inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapture
     if (t == &s.legacy) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
     if (t->capture) return cuda_on_cpu::result(cudaErrorIllegalState);
     t->capture = std::make_shared<cuda_on_cpu::Capture>();
-    t->capture->origin = t;
-    t->capture->mode = mode;
-    t->captured = t->joined = 0;
     s.captures.insert(t->capture);
     return cudaSuccess;
 }
@@ -2534,20 +2151,6 @@ inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     if (refused && t->capture) t->capture->invalid = true;
     (void)s;
     return cuda_on_cpu::result(cuda_on_cpu::end_capture(t, graph));
-}
-inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
-    CUDA_ON_CPU_ENTER(true);
-    CUstream_st *t = cuda_on_cpu::stream_of(stream);
-    if (!t) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
-    (void)s;
-    *status = !t->capture ? cudaStreamCaptureStatusNone : t->capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
-    return cudaSuccess;
-}
-inline cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
-    CUDA_ON_CPU_ENTER(true);
-    if (!s.graphs.count(graph) || nodes) return cuda_on_cpu::result(nodes ? cudaErrorNotSupported : cudaErrorInvalidResourceHandle);
-    *count = graph->operations.size();
-    return cudaSuccess;
 }
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long flags = 0) {
     CUDA_ON_CPU_ENTER(true);
@@ -2730,7 +2333,7 @@ inline void GemmWork::run() {
     panels_a = std::vector<float>();
     panel_b = std::vector<float>();
 }
-inline bool known_transpose(cublasOperation_t o) { return o == CUBLAS_OP_N || o == CUBLAS_OP_T || o == CUBLAS_OP_C; }
+inline bool known_transpose(cublasOperation_t o) { return o == CUBLAS_OP_N || o == CUBLAS_OP_T; }
 /* an operand of `rows` x `columns` as stored, column-major */
 inline void check_operand(char name, const void *p, cudaDataType type, long long rows, long long columns, long long ld, long long stride, int batch) {
     size_t element = type == CUDA_R_32F ? 4 : 2;
@@ -2745,10 +2348,6 @@ inline void check_operand(char name, const void *p, cudaDataType type, long long
 inline bool known_types(cudaDataType a, cudaDataType b, cudaDataType c) {
     return a == b && ((a == CUDA_R_32F && c == CUDA_R_32F) || (a == CUDA_R_16BF && (c == CUDA_R_16BF || c == CUDA_R_32F)));
 }
-inline bool known_compute(cublasComputeType_t compute, cudaDataType a) {
-    return compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
-           (a == CUDA_R_32F && (compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF));
-}
 inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, Matrix a, Matrix b,
                            const void *beta, void *c, cudaDataType c_type, int ldc, long long stride_c, int batch, cublasComputeType_t compute) {
     Lock lock(state().lock);
@@ -2756,7 +2355,7 @@ inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     cudaError_t e = enter();
     CUstream_st *t;
     std::shared_ptr<GemmWork> w = std::make_shared<GemmWork>();
-    bool types = known_types(a.type, b.type, c_type), computes = known_compute(compute, a.type);
+    bool types = known_types(a.type, b.type, c_type), computes = compute == CUBLAS_COMPUTE_32F;
     if (!s.handles.count(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (e || counted(GEMM)) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (!known_transpose(ta) || !known_transpose(tb) || m < 0 || n < 0 || k < 0 || batch < 0) return CUBLAS_STATUS_INVALID_VALUE;
@@ -2828,7 +2427,7 @@ inline cublasStatus_t lt_check(cublasLtHandle_t handle, const cublasLtDesc *w, c
         c->rows != d->rows || c->columns != d->columns) return CUBLAS_STATUS_INVALID_VALUE;
     for (int i = 0; i < 4; i++) if (layouts[i]->ld < (int64_t)layouts[i]->rows || !layouts[i]->rows || !layouts[i]->columns) return CUBLAS_STATUS_INVALID_VALUE;
     if (state().settings.major < 8) return CUBLAS_STATUS_ARCH_MISMATCH;
-    if (!known_types(a->type, b->type, d->type) || c->type != d->type || w->scale != CUDA_R_32F || !known_compute(w->compute, a->type))
+    if (!known_types(a->type, b->type, d->type) || c->type != d->type || w->scale != CUDA_R_32F || w->compute != CUBLAS_COMPUTE_32F)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (w->epilogue == CUBLASLT_EPILOGUE_BIAS) return w->bias_type < 0 || w->bias_type == (int32_t)d->type ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
     return w->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
@@ -2981,7 +2580,6 @@ inline cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspa
 inline cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t) {
     return cuda_on_cpu::state().handles.count(handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }
-inline cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int *version) { *version = CUBLAS_VERSION; return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
                                                  const void *alpha, const void *A, cudaDataType Atype, int lda, long long int strideA, const void *B,
                                                  cudaDataType Btype, int ldb, long long int strideB, const void *beta, void *C, cudaDataType Ctype,
@@ -2995,22 +2593,6 @@ inline cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t tran
     cuda_on_cpu::Matrix a = {A, Atype, lda, 0, false}, b = {B, Btype, ldb, 0, false};
     return cuda_on_cpu::gemm(handle, transa, transb, m, n, k, alpha, a, b, beta, C, Ctype, ldc, 0, 1, computeType);
 }
-inline const char *cublasGetStatusName(cublasStatus_t status) {
-    switch (status) {
-    case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
-    case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case CUBLAS_STATUS_MAPPING_ERROR: return "CUBLAS_STATUS_MAPPING_ERROR";
-    case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
-    case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
-    case CUBLAS_STATUS_LICENSE_ERROR: return "CUBLAS_STATUS_LICENSE_ERROR";
-    }
-    return "unknown cuBLAS status";
-}
-inline const char *cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
 
 /* ----------------------------------------------------------------- NVML
  * As much as telemetry asks. NVML's devices are in another order than CUDA's: its device n is CUDA's last but n. Numbers distinguish devices. */
@@ -3124,9 +2706,9 @@ inline void *open_library(const char *name, int flags) {
 inline void *find_symbol(void *handle, const char *name) {
 #define CUDA_ON_CPU_SYMBOL(function) Symbol{#function, (void *)function}
     static const Symbol symbols[] = { CUDA_ON_CPU_SYMBOL(cublasCreate_v2), CUDA_ON_CPU_SYMBOL(cublasDestroy_v2), CUDA_ON_CPU_SYMBOL(cublasSetStream_v2),
-        CUDA_ON_CPU_SYMBOL(cublasSetWorkspace_v2), CUDA_ON_CPU_SYMBOL(cublasSetMathMode), CUDA_ON_CPU_SYMBOL(cublasGetVersion_v2),
-        CUDA_ON_CPU_SYMBOL(cublasGemmEx), CUDA_ON_CPU_SYMBOL(cublasGemmStridedBatchedEx), CUDA_ON_CPU_SYMBOL(cublasGetStatusName),
-        CUDA_ON_CPU_SYMBOL(cublasGetStatusString), CUDA_ON_CPU_SYMBOL(cublasLtMatmulDescCreate), CUDA_ON_CPU_SYMBOL(cublasLtMatmulDescDestroy),
+        CUDA_ON_CPU_SYMBOL(cublasSetWorkspace_v2), CUDA_ON_CPU_SYMBOL(cublasSetMathMode),
+        CUDA_ON_CPU_SYMBOL(cublasGemmEx), CUDA_ON_CPU_SYMBOL(cublasGemmStridedBatchedEx),
+        CUDA_ON_CPU_SYMBOL(cublasLtMatmulDescCreate), CUDA_ON_CPU_SYMBOL(cublasLtMatmulDescDestroy),
         CUDA_ON_CPU_SYMBOL(cublasLtMatmulDescSetAttribute), CUDA_ON_CPU_SYMBOL(cublasLtMatrixLayoutCreate), CUDA_ON_CPU_SYMBOL(cublasLtMatrixLayoutDestroy),
         CUDA_ON_CPU_SYMBOL(cublasLtMatmulPreferenceCreate), CUDA_ON_CPU_SYMBOL(cublasLtMatmulPreferenceDestroy),
         CUDA_ON_CPU_SYMBOL(cublasLtMatmulPreferenceSetAttribute), CUDA_ON_CPU_SYMBOL(cublasLtMatmulAlgoGetHeuristic), CUDA_ON_CPU_SYMBOL(cublasLtMatmul) };

@@ -24,14 +24,27 @@ inline const std::pair<unsigned char *const, Memory> *memory_of(unsigned char *p
     auto at = find_memory(page + PAGE - 1);
     return at != state().memory.end() && at->second.live && page < at->second.end ? &*at : nullptr;
 }
-inline bool begin_watched_write(unsigned char *page) {
+/* memcpy, but over the redzones that g++ -fsanitize-sections=cuda_shared puts between the arrays, and those between what is in one page */
+inline void move_shared(unsigned char *to, const unsigned char *from, size_t bytes) {
+#if defined(CUDA_ON_CPU_ASAN) && defined(__x86_64__)
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+#else
+    if (bytes) memcpy(to, from, bytes);
+#endif
+}
+inline void protect_page(unsigned char *page, bool writable) {
+    if (mprotect(page, PAGE, writable ? PROT_READ | PROT_WRITE : PROT_READ)) fail("mprotect failed");
+}
+/* a write into device memory that the processor stopped: the kernel's first one to the page */
+inline bool begin_watched_write(unsigned char *p) {
     if (!dependent.used) return false;
+    unsigned char *page = p - (uintptr_t)p % PAGE;
     std::vector<unsigned char> &was = dependent.before[page];
     if (was.empty()) {
         was.resize(PAGE);
         move_shared(was.data(), page, PAGE);
     }
-    if (!cooperative.now) protect_page(page, true);
+    protect_page(page, true);
     return true;
 }
 inline void forbid_writes() {

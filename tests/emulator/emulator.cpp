@@ -19,6 +19,11 @@ static float random_float() { return (float)(random_bits() >> 8) / (float)(1 << 
 static float bf16_to_float(uint16_t b) { return __uint_as_float((uint32_t)b << 16); }
 static uint16_t float_to_bf16(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)); }
 
+static cudaError_t copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
+    cudaError_t e = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+    return e ? e : cudaStreamSynchronize(nullptr);
+}
+static cudaError_t fill(void *to, int value, size_t bytes) { return cudaMemsetAsync(to, value, bytes, nullptr); }
 /* device memory that contains a copy of `host`, freed at the end of its life */
 template <class T> struct Device {
     T *p = nullptr;
@@ -26,14 +31,14 @@ template <class T> struct Device {
     explicit Device(size_t n) : count(n) { cudaMalloc(&p, n * sizeof(T)); }
     explicit Device(const std::vector<T> &host) : count(host.size()) {
         cudaMalloc(&p, count * sizeof(T));
-        cudaMemcpy(p, host.data(), count * sizeof(T), cudaMemcpyHostToDevice);
+        copy(p, host.data(), count * sizeof(T), cudaMemcpyHostToDevice);
     }
     ~Device() { cudaFree(p); }
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
     std::vector<T> host() const {
         std::vector<T> h(count);
-        cudaMemcpy(h.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost);
+        copy(h.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost);
         return h;
     }
 };
@@ -96,32 +101,22 @@ static void test_coordinates() {
         CHECK_INT(h[(size_t)i], t % 7 + 10 * (t / 7 % 3) + 100 * (t / 21) + 1000 * (b % 4) + 10000 * (b / 4 % 3) + 100000 * (b / 12));
     }
 }
-template <class T> static __global__ void k_shuffles(T *out, int width) {
+template <class T> static __global__ void k_shuffles(T *out) {
     int l = (int)threadIdx.x;
-    T v = (T)(100 + l);
-    out[l] = __shfl_xor_sync(~0u, v, 5, width);
-    out[32 + l] = __shfl_sync(~0u, v, l * 3 + 1, width);
-    out[64 + l] = __shfl_up_sync(~0u, v, 3, width);
-    out[96 + l] = __shfl_down_sync(~0u, v, 6, width);
-    out[128 + l] = __shfl_xor_sync(~0u, v, 16, width); /* out of a smaller group: earlier ones can be read, later ones not */
+    out[l] = __shfl_xor_sync(~0u, (T)(100 + l), 5);
+    out[32 + l] = __shfl_sync(~0u, (T)(100 + l), l * 3 + 1);
 }
 template <class T> static void check_shuffles() {
-    for (int width = 32; width >= 8; width /= 2) {
-        Device<T> out(160);
-        CUDA_LAUNCH(k_shuffles<T>, 1, 32, 0, nullptr, out.p, width);
-        std::vector<T> h = out.host();
-        for (int l = 0; l < 32; l++) {
-            int base = l / width * width, r = l % width;
-            CHECK_INT(h[(size_t)l], 100 + (base + (r ^ 5)));
-            CHECK_INT(h[(size_t)(32 + l)], 100 + base + (l * 3 + 1) % width);
-            CHECK_INT(h[(size_t)(64 + l)], 100 + (r >= 3 ? l - 3 : l));
-            CHECK_INT(h[(size_t)(96 + l)], 100 + (r + 6 < width ? l + 6 : l));
-            CHECK_INT(h[(size_t)(128 + l)], 100 + (width == 32 || l >= 16 ? l ^ 16 : l));
-        }
+    Device<T> out(64);
+    CUDA_LAUNCH(k_shuffles<T>, 1, 32, 0, nullptr, out.p);
+    std::vector<T> h = out.host();
+    for (int l = 0; l < 32; l++) {
+        CHECK_INT(h[(size_t)l], 100 + (l ^ 5));
+        CHECK_INT(h[(size_t)(32 + l)], 100 + (l * 3 + 1) % 32);
     }
 }
 static void test_shuffles() {
-    check_case("shuffles of 4 and 8 bytes, by exclusive or, index, up and down, in parts of a warp");
+    check_case("shuffles of 4 and 8 bytes, by exclusive or and by index");
     check_shuffles<int>();
     check_shuffles<float>();
     check_shuffles<double>();
@@ -173,30 +168,16 @@ static void test_butterflies() {
         cudaDeviceSynchronize();
     }));
 }
-static __global__ void k_votes(unsigned *out) {
-    unsigned l = threadIdx.x % 32;
-    if (l >= 20) { /* two groups of one warp vote apart from each other */
-        out[threadIdx.x] = __ballot_sync(0xfff00000u, l & 1);
-        return;
-    }
-    unsigned b = __ballot_sync(0x000fffffu, l % 3 == 0);
-    out[threadIdx.x] = b | (__any_sync(0x000fffffu, l == 7) ? 1u << 28 : 0) | (__any_sync(0x000fffffu, l == 25) ? 1u << 29 : 0) |
-                       (__all_sync(0x000fffffu, l < 20) ? 1u << 30 : 0) | (__all_sync(0x000fffffu, l < 19) ? 1u << 31 : 0);
-}
 static __global__ void k_exited(float *out) {
     unsigned l = threadIdx.x;
     if (l % 32 >= 30) return;
     out[l] = __shfl_sync(~0u, (float)l, 31); /* lane 31 has gone: its value is undefined */
     out[64 + l] = __shfl_sync(~0u, (float)l, 3);
     __syncthreads(); /* of those that are left */
-    out[128 + l] = (float)__popc(__ballot_sync(~0u, 1));
+    out[128 + l] = __shfl_xor_sync(~0u, 1.0f, 1);
 }
-static void test_votes() {
-    check_case("votes, in groups of lanes and after lanes have exited");
-    Device<unsigned> out(64);
-    CUDA_LAUNCH(k_votes, 1, 64, 0, nullptr, out.p);
-    std::vector<unsigned> h = out.host();
-    for (unsigned l = 0; l < 64; l++) CHECK_INT(h[l], l % 32 >= 20 ? 0xaaa00000u : 0x49249u | 1u << 28 | 1u << 30);
+static void test_exits() {
+    check_case("shuffles after lanes have exited");
     Device<float> gone(192);
     CUDA_LAUNCH(k_exited, 1, 64, 0, nullptr, gone.p);
     std::vector<float> g = gone.host();
@@ -204,12 +185,12 @@ static void test_votes() {
         if (l % 32 >= 30) continue;
         CHECK(g[l] != g[l]);
         CHECK_INT(g[64 + l], l / 32 * 32 + 3);
-        CHECK_INT(g[128 + l], 30);
+        CHECK_INT(g[128 + l], 1);
     }
     check_case("a block whose size is no multiple of a warp");
     Device<float> part(192);
     CUDA_LAUNCH(k_exited, 1, 41, 0, nullptr, part.p);
-    CHECK_INT(part.host()[128 + 40], 9);
+    CHECK_INT(part.host()[128 + 39], 1);
     check_case("a barrier is complete when the last thread that is not at it leaves");
     CHECK_INT(seeds_right([] {
         Device<float> left(32);
@@ -278,39 +259,9 @@ static void test_blocks() {
         return right;
     }), SEEDS);
 }
-static __global__ void k_atomics(int *i, unsigned *u, float *f, int n) {
-    int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (t >= n) return;
-    atomicAdd(&i[0], t);
-    atomicMax(&i[1], t);
-    atomicMin(&i[2], -t);
-    i[8 + atomicAdd(&i[3], 1)] = t; /* every slot is taken once */
-    if (atomicCAS(&i[4], 0, 1) == 0) i[5] = 1;
-    atomicAdd(&u[0], 2u);
-    atomicMax(&u[1], (unsigned)t);
-    atomicAdd(f, 0.5f);
-}
-static void test_atomics() {
-    check_case("atomic operations");
-    Device<int> i(std::vector<int>(8 + 300, 0));
-    Device<unsigned> u(std::vector<unsigned>(2, 0));
-    Device<float> f(std::vector<float>(1, 1.0f));
-    CUDA_LAUNCH(k_atomics, 3, 128, 0, nullptr, i.p, u.p, f.p, 300);
-    std::vector<int> h = i.host();
-    std::set<int> taken(h.begin() + 8, h.end());
-    CHECK_INT(h[0], 299 * 150);
-    CHECK_INT(h[1], 299);
-    CHECK_INT(h[2], -299);
-    CHECK_INT(h[3], 300);
-    CHECK_INT(h[5], 1);
-    CHECK_INT(taken.size(), 300);
-    CHECK_INT(u.host()[0], 600);
-    CHECK_INT(u.host()[1], 299);
-    CHECK_NEAR(f.host()[0], 151, 0);
-}
 static __global__ void k_order(int *turn, int *first) {
-    if (atomicAdd(&turn[blockIdx.x], 1) == 0) first[blockIdx.x] = (int)threadIdx.x;
-    if (threadIdx.x == 0) first[gridDim.x + blockIdx.x] = atomicAdd(&turn[gridDim.x], 1);
+    if (turn[blockIdx.x]++ == 0) first[blockIdx.x] = (int)threadIdx.x;
+    if (threadIdx.x == 0) first[gridDim.x + blockIdx.x] = turn[gridDim.x]++;
 }
 static void test_order() {
     check_case("the seed draws the order of lanes, warps and blocks, the same one each time");
@@ -471,17 +422,10 @@ static void test_numbers() {
     CHECK_INT(float_to_bf16(__uint_as_float(0x3f808001u)), 0x3f81);
     CHECK_INT(float_to_bf16(3.4e38f), 0x7f80);
     CHECK_INT(float_to_bf16(NAN_BITS), 0x7fff);
-    CHECK_NEAR(__bfloat162float(__ushort_as_bfloat16(0xc020)), -2.5, 0);
     CHECK_INT(__float_as_uint(-0.0f), 0x80000000u);
-    CHECK_INT(__clz(1), 31);
-    CHECK_INT(__clz(0), 32);
-    CHECK_INT(__ffs(8), 4);
-    CHECK_INT(__popc(0xff00ff00u), 16);
-    CHECK_NEAR(rsqrtf(4.0f), 0.5, 0);
-    CHECK_NEAR(__expf(1.0f), 2.718281828, 3e-7);
     float4 f = make_float4(1, 2, 3, 4);
     uint4 u = make_uint4(1, 2, 3, 4);
-    CHECK(sizeof f == 16 && alignof(uint4) == 16 && alignof(float2) == 8 && f.w == 4 && __ldg(&u.z) == 3);
+    CHECK(sizeof f == 16 && alignof(uint4) == 16 && alignof(float2) == 8 && f.w == 4 && u.z == 3);
 }
 
 /* ================================================================================================ copies and streams */
@@ -497,7 +441,7 @@ static std::vector<float> ramp(size_t n, float from) {
 static void test_copies() {
     check_case("copies of every kind and memset");
     CHECK_INT(seeds_right([] {
-        std::vector<float> x = ramp(1000, 0), y(1000), z(10);
+        std::vector<float> x = ramp(1000, 0), y(1000);
         Device<float> a(1000), b(1000);
         float *pinned = nullptr;
         cudaMallocHost(&pinned, 4000);
@@ -505,14 +449,13 @@ static void test_copies() {
         std::fill(x.begin(), x.end(), 7.0f); /* a pageable source is taken at once */
         cudaMemcpyAsync(b.p, a.p, 4000, cudaMemcpyDeviceToDevice, nullptr);
         cudaMemsetAsync(b.p + 500, 0, 400, nullptr);
-        cudaMemcpyAsync(pinned, b.p, 4000, cudaMemcpyDefault, nullptr);
+        cudaMemcpyAsync(pinned, b.p, 4000, cudaMemcpyDeviceToHost, nullptr);
         bool poisoned = pinned[0] != pinned[0]; /* unless it ran already */
         bool queued = cudaStreamSynchronize(nullptr) == cudaSuccess && (poisoned || pinned[3] == 3.0f);
         cudaMemcpyAsync(y.data(), b.p, 4000, cudaMemcpyDeviceToHost, nullptr); /* to pageable memory: waits */
         bool right = y[499] == 499.0f && y[500] == 0.0f && y[599] == 0.0f && y[600] == 600.0f && pinned[999] == 999.0f;
-        cudaMemcpy(z.data(), pinned + 5, 40, cudaMemcpyHostToHost);
         cudaFreeHost(pinned);
-        return queued && right && z[9] == 14.0f;
+        return queued && right;
     }), SEEDS);
     check_case("the target of a copy to pinned memory is NaN until the copy has run");
     CHECK(seeds_right([] {
@@ -565,39 +508,6 @@ static bool mapped_right(bool wait) {
     cudaFreeHost(host);
     return right;
 }
-/* one stream produces, the other consumes */
-static bool pipeline_right(bool wait) {
-    Device<float> a(std::vector<float>(256, 0.0f)), b(std::vector<float>(256, 0.0f));
-    cudaStream_t first, second;
-    cudaEvent_t event;
-    cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking);
-    cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
-    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    CUDA_LAUNCH(k_add, 1, 256, 0, first, a.p, a.p, 5.0f, 256);
-    cudaEventRecord(event, first);
-    if (wait) cudaStreamWaitEvent(second, event, 0);
-    CUDA_LAUNCH(k_add, 1, 256, 0, second, b.p, a.p, 1.0f, 256);
-    cudaStreamSynchronize(second);
-    bool right = b.host()[255] == 6;
-    cudaStreamSynchronize(first);
-    cudaEventDestroy(event);
-    cudaStreamDestroy(first);
-    cudaStreamDestroy(second);
-    return right;
-}
-/* the legacy stream and blocking streams follow each other without events */
-static bool legacy_right(unsigned flags) {
-    Device<float> a(std::vector<float>(256, 0.0f));
-    cudaStream_t stream;
-    cudaStreamCreateWithFlags(&stream, flags);
-    CUDA_LAUNCH(k_add, 1, 256, 0, stream, a.p, a.p, 5.0f, 256);
-    cudaMemsetAsync(a.p, 0, 512, nullptr);
-    CUDA_LAUNCH(k_add, 1, 256, 0, stream, a.p, a.p, 2.0f, 256);
-    cudaDeviceSynchronize();
-    std::vector<float> h = a.host();
-    cudaStreamDestroy(stream);
-    return h[0] == 2 && h[255] == 7;
-}
 static void test_streams() {
     check_case("planted: staging used again without a wait, for some seed");
     CHECK_INT(seeds_right([] { return staging_right(true); }), SEEDS);
@@ -612,31 +522,18 @@ static void test_streams() {
     CHECK_INT(cudaHostGetDevicePointer(&there, pinned, 0), cudaErrorInvalidValue);
     CHECK(cudaGetLastError() == cudaErrorInvalidValue && !there);
     CHECK(ok(cudaFreeHost(pinned)));
-    check_case("planted: no event between two streams, for some seed");
-    CHECK_INT(seeds_right([] { return pipeline_right(true); }), SEEDS);
-    CHECK(seeds_right([] { return pipeline_right(false); }) < SEEDS);
-    check_case("the legacy stream orders blocking streams, and not the others");
-    CHECK_INT(seeds_right([] { return legacy_right(cudaStreamDefault); }), SEEDS);
-    CHECK(seeds_right([] { return legacy_right(cudaStreamNonBlocking); }) < SEEDS);
-    check_case("a destroyed stream finishes its work; queries get there");
+    check_case("a destroyed stream finishes its work");
     CHECK_INT(seeds_right([] {
         Device<float> a(std::vector<float>(32, 1.0f));
         cudaStream_t s;
-        cudaEvent_t e;
-        cudaStreamCreate(&s);
-        cudaEventCreate(&e);
-        bool unrecorded = cudaEventQuery(e) == cudaSuccess;
-        CUDA_LAUNCH(k_add, 1, 32, 0, s, a.p, a.p, 1.0f, 32);
-        cudaEventRecord(e, s);
-        int turns = 0;
-        while (cudaEventQuery(e) == cudaErrorNotReady && turns < 1000) turns++;
-        while (cudaStreamQuery(s) == cudaErrorNotReady && turns < 1000) turns++;
+        cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
         CUDA_LAUNCH(k_add, 1, 32, 0, s, a.p, a.p, 1.0f, 32);
         cudaStreamDestroy(s);
         cudaDeviceSynchronize();
-        cudaEventDestroy(e);
-        return unrecorded && turns < 1000 && a.host()[0] == 3 && cudaGetLastError() == cudaSuccess;
+        return a.host()[0] == 2 && cudaGetLastError() == cudaSuccess;
     }), SEEDS);
+    check_case("planted: a stream that waits for the legacy stream");
+    CHECK(dies("not emulated", [] { cudaStream_t s; cudaStreamCreateWithFlags(&s, 0); }));
 }
 
 /* ========================================================================================================= events */
@@ -673,30 +570,6 @@ static void test_events() {
     check_case("the virtual clock gives the same interval for every seed, whatever other streams do");
     CHECK_INT(seeds_right([] { return fabsf(interval_ms(false) - 0.02014f) < 1e-7f; }), SEEDS); /* 2 (3 + 0.02) + 2 + 10 + 2 + 0.1 us */
     CHECK_INT(seeds_right([] { return fabsf(interval_ms(true) - 0.02014f) < 1e-7f; }), SEEDS);
-    check_case("waiting for an event carries its time to another stream, and so does the host");
-    CHECK_INT(seeds_right([] {
-        Device<float> x(64);
-        cudaStream_t s[3];
-        cudaEvent_t e[4];
-        float ms[2] = { 0, 0 };
-        for (auto &t : s) cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking);
-        for (auto &v : e) cudaEventCreate(&v);
-        cudaEventRecord(e[0], s[0]);
-        CUDA_LAUNCH(k_add, 500, 32, 0, s[0], x.p, x.p, 1.0f, 0); /* 4 us */
-        cudaEventRecord(e[1], s[0]);
-        cudaStreamWaitEvent(s[1], e[1], 0);
-        CUDA_LAUNCH(k_add, 500, 32, 0, s[1], x.p, x.p, 1.0f, 0);
-        cudaEventRecord(e[2], s[1]);
-        cudaStreamSynchronize(s[1]);
-        CUDA_LAUNCH(k_add, 500, 32, 0, s[2], x.p, x.p, 1.0f, 0);
-        cudaEventRecord(e[3], s[2]);
-        cudaDeviceSynchronize();
-        cudaEventElapsedTime(&ms[0], e[0], e[2]);
-        cudaEventElapsedTime(&ms[1], e[0], e[3]);
-        for (auto &t : s) cudaStreamDestroy(t);
-        for (auto &v : e) cudaEventDestroy(v);
-        return fabsf(ms[0] - 0.008f) < 1e-7f && fabsf(ms[1] - 0.012f) < 1e-7f;
-    }), SEEDS);
     check_case("events that cannot be read: not recorded, not timed, not reached, destroyed");
     cudaEvent_t a = nullptr, b = nullptr, untimed = nullptr;
     cudaStream_t s = nullptr;
@@ -704,7 +577,7 @@ static void test_events() {
     Device<float> x(32);
     bool not_ready = false;
     CHECK(ok(cudaEventCreate(&a)) && ok(cudaEventCreate(&b)) && ok(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming)));
-    CHECK(ok(cudaStreamCreate(&s)));
+    CHECK(ok(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking)));
     CHECK_INT(cudaEventElapsedTime(&ms, a, b), cudaErrorInvalidResourceHandle);
     CHECK_INT(cudaGetLastError(), cudaErrorInvalidResourceHandle);
     CHECK_INT(cudaGetLastError(), cudaSuccess);
@@ -749,21 +622,17 @@ static void test_graphs() {
     CHECK_INT(seeds_right([] {
         Device<float> a(std::vector<float>(64, 0.0f));
         Captured c;
-        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-        size_t nodes = 0;
         float *pinned = nullptr, v = 3;
         cudaMallocHost(&pinned, 256);
         cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeThreadLocal);
-        cudaStreamIsCapturing(c.stream, &status);
         CUDA_LAUNCH(k_add, 1, 64, 0, c.stream, a.p, a.p, v, 64);
         v = 100; /* arguments were copied */
         CUDA_LAUNCH(k_add, 1, 64, 0, c.stream, a.p, a.p, 1.0f, 32);
         cudaMemcpyAsync(pinned, a.p, 256, cudaMemcpyDeviceToHost, c.stream);
-        bool right = status == cudaStreamCaptureStatusActive && c.end() == cudaSuccess && a.host()[0] == 0;
-        cudaGraphGetNodes(c.graph, nullptr, &nodes);
+        bool right = c.end() == cudaSuccess && a.host()[0] == 0;
         cudaGraphLaunch(c.executable, c.stream);
         cudaStreamSynchronize(c.stream);
-        right = right && nodes == 3 && pinned[0] == 4 && pinned[63] == 3;
+        right = right && pinned[0] == 4 && pinned[63] == 3;
         cudaGraphLaunch(c.executable, c.stream);
         right = right && pinned[0] != 4; /* poisoned, or there already */
         cudaGraphLaunch(c.executable, nullptr);
@@ -772,59 +641,18 @@ static void test_graphs() {
         cudaFreeHost(pinned);
         return right;
     }), SEEDS);
-    check_case("an event recorded with cudaEventRecordExternal is recorded by every launch of the graph; others cannot be read");
-    {
-        Device<float> a(std::vector<float>(64, 0.0f));
-        Captured c;
-        cudaEvent_t from = nullptr, to = nullptr, inside = nullptr;
-        float ms = 0;
-        CHECK(ok(cudaEventCreate(&from)) && ok(cudaEventCreate(&to)) && ok(cudaEventCreate(&inside)));
-        CHECK(ok(cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeRelaxed)));
-        CHECK(ok(cudaEventRecordWithFlags(from, c.stream, cudaEventRecordExternal)));
-        CUDA_LAUNCH(k_add, 5, 64, 0, c.stream, a.p, a.p, 1.0f, 64);
-        CHECK(ok(cudaEventRecord(inside, c.stream)));
-        CHECK(ok(cudaEventRecordWithFlags(to, c.stream, cudaEventRecordExternal)));
-        CHECK(ok(c.end()));
-        CHECK(ok(cudaGraphLaunch(c.executable, c.stream)) && ok(cudaStreamSynchronize(c.stream)));
-        CHECK(ok(cudaEventElapsedTime(&ms, from, to)));
-        CHECK_NEAR(ms, 0.00301, 1e-8);
-        CHECK_INT(cudaEventElapsedTime(&ms, inside, to), cudaErrorCapturedEvent);
-        CHECK(ok(cudaEventDestroy(from)) && ok(cudaEventDestroy(to)) && ok(cudaEventDestroy(inside)));
-    }
-}
-static void test_forked_graphs() {
-    for (int join = 0; join < 2; join++) {
-        check_case("a capture that forks to another stream %s", join ? "and joins" : "and does not join is refused");
-        Device<float> a(std::vector<float>(64, 0.0f));
-        Captured c;
-        cudaStream_t side = nullptr;
-        cudaEvent_t fork = nullptr, joined = nullptr;
-        CHECK(ok(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking)) && ok(cudaEventCreate(&fork)) && ok(cudaEventCreate(&joined)));
-        CHECK(ok(cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeRelaxed)));
-        CHECK(ok(cudaEventRecord(fork, c.stream)) && ok(cudaStreamWaitEvent(side, fork, 0)));
-        CUDA_LAUNCH(k_add, 1, 64, 0, side, a.p, a.p, 2.0f, 64);
-        CHECK(ok(cudaEventRecord(joined, side)));
-        if (join) CHECK(ok(cudaStreamWaitEvent(c.stream, joined, 0)));
-        CHECK_INT(c.end(), join ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
-        if (join) {
-            CHECK(ok(cudaGraphLaunch(c.executable, c.stream)) && ok(cudaStreamSynchronize(c.stream)));
-            CHECK_NEAR(a.host()[9], 2, 0);
-        }
-        CHECK(ok(cudaStreamSynchronize(side)) && ok(cudaStreamDestroy(side)) && ok(cudaEventDestroy(fork)) && ok(cudaEventDestroy(joined)));
-        cuda_on_cpu_reset(1);
-    }
 }
 /* what a capture forbids spoils it */
 static void test_forbidden() {
-    static const char *const names[] = { "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaMalloc", "cudaMallocHost", "cudaFree", "cudaMemcpy",
-        "cudaEventQuery", "cudaStreamQuery", "an upload from pageable memory", "waiting for an event from outside" };
-    for (int i = 0; i < 10; i++) {
+    static const char *const names[] = { "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaMalloc", "cudaMallocHost", "cudaFree", "cudaEventSynchronize",
+        "an upload from pageable memory" };
+    for (int i = 0; i < 7; i++) {
         check_case("forbidden during a capture: %s", names[i]);
         Device<float> a(64);
         Captured c;
         cudaEvent_t event = nullptr;
         float host[4] = { 0, 0, 0, 0 }, *p = nullptr;
-        cudaError_t e = cudaSuccess, want = i == 9 ? cudaErrorStreamCaptureIsolation : cudaErrorStreamCaptureUnsupported;
+        cudaError_t e = cudaSuccess;
         CHECK(ok(cudaEventCreate(&event)) && ok(cudaEventRecord(event, nullptr)) && ok(cudaDeviceSynchronize()));
         CHECK(ok(cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeThreadLocal)));
         switch (i) {
@@ -833,33 +661,22 @@ static void test_forbidden() {
         case 2: e = cudaMalloc(&p, 64); break;
         case 3: e = cudaMallocHost(&p, 64); break;
         case 4: e = cudaFree(a.p); break;
-        case 5: e = cudaMemcpy(host, a.p, 16, cudaMemcpyDeviceToHost); break;
-        case 6: e = cudaEventQuery(event); break;
-        case 7: e = cudaStreamQuery(c.stream); break;
-        case 8: e = cudaMemcpyAsync(a.p, host, 16, cudaMemcpyHostToDevice, c.stream); break;
-        case 9: e = cudaStreamWaitEvent(c.stream, event, 0); break;
+        case 5: e = cudaEventSynchronize(event); break;
+        case 6: e = cudaMemcpyAsync(a.p, host, 16, cudaMemcpyHostToDevice, c.stream); break;
         }
-        CHECK_INT(e, want);
+        CHECK_INT(e, cudaErrorStreamCaptureUnsupported);
         CHECK_INT(cudaMemsetAsync(a.p, 0, 64, c.stream), cudaErrorStreamCaptureInvalidated);
         CHECK_INT(c.end(), cudaErrorStreamCaptureInvalidated);
         CHECK(ok(cudaEventDestroy(event)));
     }
-    check_case("a relaxed capture allows allocations; captures begin and end where they must");
+    check_case("captures begin and end where they must");
     Captured c;
-    float *p = nullptr;
     cudaGraph_t graph = nullptr;
     CHECK_INT(cudaStreamEndCapture(c.stream, &graph), cudaErrorIllegalState);
-    CHECK_INT(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeRelaxed), cudaErrorStreamCaptureUnsupported);
-    CHECK(ok(cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeRelaxed)));
-    CHECK_INT(cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeRelaxed), cudaErrorIllegalState);
-    CHECK(ok(cudaMalloc(&p, 64)));
-    CHECK(ok(c.end()) && ok(cudaFree(p)));
-    check_case("the legacy stream cannot be used while a blocking stream captures");
-    cudaStream_t blocking = nullptr;
-    CHECK(ok(cudaMalloc(&p, 64)) && ok(cudaStreamCreate(&blocking)) && ok(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed)));
-    CHECK_INT(cudaMemsetAsync(p, 0, 64, nullptr), cudaErrorStreamCaptureImplicit);
-    CHECK_INT(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
-    CHECK(ok(cudaStreamDestroy(blocking)) && ok(cudaFree(p)));
+    CHECK_INT(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeThreadLocal), cudaErrorStreamCaptureUnsupported);
+    CHECK(ok(cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeThreadLocal)));
+    CHECK_INT(cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeThreadLocal), cudaErrorIllegalState);
+    CHECK(ok(c.end()));
     cuda_on_cpu_reset(1);
 }
 
@@ -1095,10 +912,8 @@ static void test_gemm_refusals() {
     };
     check_case("GEMM refuses what cuBLAS refuses");
     CHECK_INT(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, 8, 8, 8, 4, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_SUCCESS);
-    CHECK_INT(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, 8, 8, 8, 4, CUBLAS_COMPUTE_32F_FAST_TF32), CUBLAS_STATUS_SUCCESS);
     CHECK_INT(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_16BF, 8, 8, 8, 4, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_NOT_SUPPORTED);
     CHECK_INT(call(CUDA_R_16BF, CUDA_R_32F, CUDA_R_32F, 8, 8, 8, 4, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_NOT_SUPPORTED);
-    CHECK_INT(call(CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16F, 8, 8, 8, 4, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_NOT_SUPPORTED);
     CHECK_INT(call(CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF, 8, 8, 8, 4, CUBLAS_COMPUTE_16F), CUBLAS_STATUS_NOT_SUPPORTED);
     CHECK_INT(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, 7, 8, 8, 4, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_INVALID_VALUE);
     CHECK_INT(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, 8, 7, 8, 4, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_INVALID_VALUE);
@@ -1106,12 +921,11 @@ static void test_gemm_refusals() {
     CHECK_INT(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, 8, 8, 8, -1, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_INVALID_VALUE);
     CHECK_INT(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, 8, 8, 8, 0, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_SUCCESS);
     CHECK_INT(cublasSetStream_v2(nullptr, nullptr), CUBLAS_STATUS_NOT_INITIALIZED);
-    CHECK_TEXT(cublasGetStatusName(CUBLAS_STATUS_NOT_SUPPORTED), "CUBLAS_STATUS_NOT_SUPPORTED");
-    CHECK_INT(cublasSetMathMode(blas.handle, CUBLAS_DEFAULT_MATH), CUBLAS_STATUS_SUCCESS);
+    CHECK_INT(cublasSetMathMode(blas.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION), CUBLAS_STATUS_SUCCESS);
     CHECK(ok(cudaDeviceSynchronize()));
     check_case("cuBLAS writes to the workspace it is given");
     std::vector<float> h;
-    CHECK(ok(cudaMemset(x.p, 0, 4096 * 4)));
+    CHECK(ok(fill(x.p, 0, 4096 * 4)));
     CHECK_INT(cublasSetWorkspace_v2(blas.handle, x.p + 3072, 1024), CUBLAS_STATUS_SUCCESS);
     CHECK_INT(cublasSetWorkspace_v2(blas.handle, x.p + 3073, 1024), CUBLAS_STATUS_INVALID_VALUE);
     CHECK_INT(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, 8, 8, 8, 4, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_SUCCESS);
@@ -1178,11 +992,11 @@ static void test_device() {
     float *big = nullptr;
     CHECK(ok(cudaGetDeviceCount(&count)) && ok(cudaSetDevice(0)) && ok(cudaGetDeviceProperties(&p, 0)));
     CHECK_INT(count, 1);
-    CHECK(strstr(p.name, "emulated") && p.major == 8 && p.minor == 0 && p.warpSize == 32);
+    CHECK(strstr(p.name, "emulated") && p.major == 8 && p.minor == 0 && p.multiProcessorCount == 8);
     CHECK_INT(cudaSetDevice(1), cudaErrorInvalidDevice);
     CHECK_INT(cudaGetDeviceProperties(&p, -1), cudaErrorInvalidDevice);
     CHECK(ok(cudaDriverGetVersion(&version)) && version == 13000 && ok(cudaRuntimeGetVersion(&version)) && version == CUDART_VERSION);
-    CHECK(ok(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0)) && value == p.multiProcessorCount);
+    CHECK(ok(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0)) && value == 232448);
     CHECK_TEXT(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation");
     CHECK_TEXT(cudaGetErrorString(cudaErrorIllegalAddress), "an illegal memory access was encountered");
     cudaGetLastError();
@@ -1222,13 +1036,11 @@ static void test_launches() {
         { 1, 1024, 0, cudaSuccess }, { 1, 1025, 0, cudaErrorInvalidConfiguration }, { 0, 32, 0, cudaErrorInvalidConfiguration },
         { 1, 0, 0, cudaErrorInvalidConfiguration }, { dim3(1, 65536), 32, 0, cudaErrorInvalidConfiguration }, { 1, dim3(1, 1, 65), 0, cudaErrorInvalidConfiguration },
         { 1, dim3(32, 33), 0, cudaErrorInvalidConfiguration }, { 1, 32, 49152, cudaSuccess }, { 1, 32, 49153, cudaErrorInvalidValue } };
-    cudaFuncAttributes attributes;
     Device<float> out(1);
     for (const auto &r : rows) {
         check_case("launch of %u,%u blocks of %u,%u,%u threads with %zu bytes gives %d", r.grid.x, r.grid.y, r.block.x, r.block.y, r.block.z, r.shared, r.want);
-        CHECK(ok(cudaMemset(out.p, 0, 4)));
+        CHECK(ok(fill(out.p, 0, 4)));
         CUDA_LAUNCH(k_add, r.grid, r.block, r.shared, nullptr, out.p, out.p, 1.0f, 1);
-        CHECK_INT(cudaPeekAtLastError(), r.want);
         CHECK_INT(cudaGetLastError(), r.want);
         CHECK_INT(cudaGetLastError(), cudaSuccess);
         CHECK_NEAR(out.host()[0], r.want == cudaSuccess, 0); /* refused launches do not run */
@@ -1236,7 +1048,6 @@ static void test_launches() {
     check_case("more than 48 KiB of dynamic shared memory, once asked for");
     CHECK_INT(cudaFuncSetAttribute(k_dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, 232449), cudaErrorInvalidValue);
     CHECK(ok(cudaFuncSetAttribute(k_dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, 232448)));
-    CHECK(ok(cudaFuncGetAttributes(&attributes, k_dynamic)) && attributes.maxDynamicSharedSizeBytes == 232448);
     cudaGetLastError();
     CUDA_LAUNCH(k_dynamic, 1, 1, 232448, nullptr, out.p, 232448 / 4 - 1);
     CHECK(ok(cudaGetLastError()) && out.host()[0] == 1);
@@ -1245,7 +1056,7 @@ static void test_launches() {
     check_case("planted: too few blocks leave rows that were never written");
     Device<float> rows_out(256);
     CUDA_LAUNCH(k_add, 3, 64, 0, nullptr, rows_out.p, rows_out.p, 0.0f, 256);
-    CHECK(ok(cudaMemset(rows_out.p, 0, 64 * 3 * 4)));
+    CHECK(ok(fill(rows_out.p, 0, 64 * 3 * 4)));
     std::vector<float> h = rows_out.host();
     CHECK(h[191] == 0 && h[192] != h[192]);
 }
@@ -1358,149 +1169,6 @@ static void test_dependents() {
         CHECK_INT(cudaGetLastError(), cudaErrorNotSupported);
     }
 }
-/* Three rounds: every block adds up what all blocks wrote in the round before. Between rounds all blocks meet at a counter. One mistake or none. */
-enum { NO_RELEASE = 1, NO_ACQUIRE, NO_WAIT, WRONG_PHASE, NO_BARRIER_BEFORE, NO_BARRIER_BEHIND, ONE_WAITS_FOR_MORE, TWO_WRITE, COOPERATIVE_HOWS };
-static __global__ void k_together(int *y, unsigned *arrived, int how) {
-    __shared__ int own[64];
-    int n = (int)(gridDim.x * blockDim.x), me = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    unsigned target = 0;
-    own[threadIdx.x] = me; /* shared memory is the block's own */
-    y[me] = me + 1;
-    for (int round = 1; round < 4; round++) {
-        int sum = 0;
-        const int *last = y + (round - 1) * n;
-        target += gridDim.x;
-        if (how != NO_BARRIER_BEFORE) __syncthreads();
-        if (threadIdx.x == 0) {
-            cuda_on_cpu_add(arrived, 1, how != NO_RELEASE || round != 2);
-            while (how != NO_WAIT || round != 2) {
-                unsigned seen = cuda_on_cpu_load(arrived, how != NO_ACQUIRE || round != 2);
-                if (seen >= target - (how == WRONG_PHASE ? gridDim.x : 0) + (how == ONE_WAITS_FOR_MORE && blockIdx.x == 2)) break;
-            }
-        }
-        if (how != NO_BARRIER_BEHIND) __syncthreads();
-        for (int i = 0; i < n; i++) sum += last[i] * (i % 7 + 1);
-        y[round * n + me] = sum % 1000 + own[threadIdx.x];
-        if (how == TWO_WRITE) y[4 * n] = me;
-    }
-}
-static void test_cooperative() {
-    enum { BLOCKS = 5, THREADS = 64, N = BLOCKS * THREADS };
-    static const char *const names[COOPERATIVE_HOWS] = { "as it should be", "no release", "no acquire", "one wait too few", "wrong phase",
-        "no barrier before the release", "no barrier behind the acquire", "waits for more than can come", "two blocks write one place" };
-    std::vector<int> want(4 * N);
-    for (int i = 0; i < N; i++) want[(size_t)i] = i + 1;
-    for (int round = 1; round < 4; round++) {
-        int sum = 0;
-        for (int i = 0; i < N; i++) sum += want[(size_t)((round - 1) * N + i)] * (i % 7 + 1);
-        for (int i = 0; i < N; i++) want[(size_t)(round * N + i)] = sum % 1000 + i;
-    }
-    for (int how = 0; how < COOPERATIVE_HOWS; how++) {
-        check_case("cooperative launches: %s", names[how]);
-        auto run = [&] {
-            Device<int> y(4 * N + 1);
-            Device<unsigned> arrived(std::vector<unsigned>(1, 0));
-            CUDA_LAUNCH_COOPERATIVE(k_together, BLOCKS, THREADS, 0, nullptr, y.p, arrived.p, how);
-            std::vector<int> h = y.host();
-            h.pop_back();
-            return h == want && arrived.host()[0] == 3 * BLOCKS;
-        };
-        if (how == TWO_WRITE) CHECK(dies("write the same place", run));
-        else if (how == ONE_WAITS_FOR_MORE) CHECK(dies("deadlock: the blocks that are left wait for each other", run));
-        else {
-            int right = seeds_right(run);
-            if (how) CHECK(right < SEEDS);
-            else CHECK_INT(right, SEEDS);
-        }
-    }
-    check_case("cooperative launches: no more blocks than fit, and only where the device has them");
-    Device<int> y(4 * 257 * 64 + 1);
-    Device<unsigned> arrived(std::vector<unsigned>(1, 0));
-    CUDA_LAUNCH_COOPERATIVE(k_together, 257, THREADS, 0, nullptr, y.p, arrived.p, 0);
-    CHECK_INT(cudaGetLastError(), cudaErrorCooperativeLaunchTooLarge);
-    setenv("CUDA_ON_CPU_COOPERATIVE", "0", 1);
-    cuda_on_cpu_reset(1);
-    CUDA_LAUNCH_COOPERATIVE(k_together, BLOCKS, THREADS, 0, nullptr, y.p, arrived.p, 0);
-    CHECK_INT(cudaGetLastError(), cudaErrorNotSupported);
-    unsetenv("CUDA_ON_CPU_COOPERATIVE");
-    cuda_on_cpu_reset(1);
-}
-/* Three rounds through one stage of shared memory: each block of a pair brings a half for both, and all threads of both add up the whole. One mistake
- * or none. */
-enum { NO_MEETING_BEFORE = 1, NO_MEETING_BEHIND, FREES_ITS_OWN, BRINGS_FOR_ITSELF, FOR_A_THIRD, WAITS_AT_FREE_NEVER, PAIR_HOWS };
-struct Map { uint64_t words[16]; }; /* a CUtensorMap without its alignment, which compilers pass differently */
-static __global__ void k_pair(float *y, Map words, int how) {
-    CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    CUtensorMap map;
-    enum { HALF = 64 * 64 * 2 };
-    unsigned char *stage = (unsigned char *)(((uintptr_t)shared + 1023) / 1024 * 1024);
-    uint64_t *full = (uint64_t *)(void *)(stage + 2 * HALF), *free_again = full + 1;
-    unsigned rank = cuda_on_cpu_cluster_rank(), phase = 0;
-    int pair = (int)blockIdx.x / 2;
-    memcpy(&map, &words, sizeof map);
-    if (threadIdx.x == 0) {
-        cuda_on_cpu_mbarrier_init(full, 1);
-        cuda_on_cpu_mbarrier_init(free_again, 2);
-    }
-    if (how == NO_MEETING_BEFORE) __syncthreads();
-    else cuda_on_cpu_cluster_sync();
-    for (int round = 0; round < 3; round++, phase ^= 1) {
-        float sum = 0.0f;
-        if (threadIdx.x == 0) {
-            if (how != WAITS_AT_FREE_NEVER) cuda_on_cpu_mbarrier_wait(free_again, phase ^ 1);
-            cuda_on_cpu_mbarrier_expect(full, 2 * HALF);
-            if (how == BRINGS_FOR_ITSELF) cuda_on_cpu_bulk_3d(stage + rank * HALF, &map, 0, (int)rank * 64, round + pair, full);
-            else cuda_on_cpu_bulk_3d_multicast(stage + rank * HALF, &map, 0, (int)rank * 64, round + pair, full, how == FOR_A_THIRD ? 7 : 3);
-        }
-        cuda_on_cpu_mbarrier_wait(full, phase);
-        for (unsigned i = 0; i < HALF; i++) sum += cuda_on_cpu::bf16_float(((const uint16_t *)(const void *)stage)[i]);
-        y[blockIdx.x * blockDim.x + threadIdx.x] += sum;
-        __syncthreads();
-        if (threadIdx.x == 0)
-            for (unsigned to = 0; to < 2; to++) cuda_on_cpu_mbarrier_arrive_at(free_again, how == FREES_ITS_OWN ? rank : to);
-    }
-    if (how != NO_MEETING_BEHIND) cuda_on_cpu_cluster_sync();
-}
-static void test_pairs() {
-    enum { PAIRS = 3, THREADS = 64, LAYERS = PAIRS + 2, LAYER = 128 * 64 };
-    static const char *const names[PAIR_HOWS] = { "as it should be", "no meeting before", "no meeting behind", "a stage that only its own block frees",
-        "a half for its own block alone", "for a third block", "no wait for a free stage" };
-    static const char *const said[PAIR_HOWS] = { "", "another block's mbarrier is used before its init", "a block of the cluster that has ended", "", "deadlock: ",
-        "a multicast to blocks 7", "" };
-    std::vector<uint16_t> x(LAYERS * LAYER);
-    std::vector<float> want(2 * PAIRS * THREADS);
-    for (size_t i = 0; i < x.size(); i++) x[i] = i % LAYER % 3 ? 0x3f80 : (uint16_t)(0x4000 + i / LAYER * 8); /* 1, or 2 and more: sums that floats represent */
-    for (size_t i = 0; i < want.size(); i++)
-        for (size_t layer = i / (2 * THREADS); layer < i / (2 * THREADS) + 3; layer++)
-            for (size_t j = 0; j < LAYER; j++) want[i] += cuda_on_cpu::bf16_float(x[layer * LAYER + j]);
-    for (int how = 0; how < PAIR_HOWS; how++) {
-        check_case("pairs of blocks: %s", names[how]);
-        auto run = [&] {
-            Device<uint16_t> from(x);
-            Device<float> y(std::vector<float>(want.size(), 0.0f));
-            CUtensorMap map;
-            cuuint64_t size[3] = { 64, 128, LAYERS }, bytes[2] = { 128, LAYER * 2 };
-            cuuint32_t box[3] = { 64, 64, 1 }, step[3] = { 1, 1, 1 };
-            cuda_on_cpu_encode_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, from.p, size, bytes, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                     CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-            Map words;
-            memcpy(&words, &map, sizeof words);
-            CUDA_LAUNCH_PAIRS(k_pair, 2 * PAIRS, THREADS, 2 * 64 * 64 * 2 + 1024 + 128, nullptr, y.p, words, how);
-            return same(y.host(), want);
-        };
-        if (*said[how]) CHECK(dies(said[how], [&] { for (int seed = 1; seed <= SEEDS; seed++) { cuda_on_cpu_reset((uint64_t)seed); run(); } }));
-        else if (how) CHECK(dies("", [&] { if (seeds_right(run) < SEEDS) abort(); }));
-        else CHECK_INT(seeds_right(run), SEEDS);
-    }
-    check_case("pairs of blocks: an even number of them");
-    {
-        Device<float> y(64);
-        Map none = {};
-        CUDA_LAUNCH_PAIRS(k_pair, 3, THREADS, 1024, nullptr, y.p, none, 0);
-        CHECK_INT(cudaGetLastError(), cudaErrorInvalidClusterSize);
-    }
-    cuda_on_cpu_reset(1);
-}
 static __attribute__((noinline)) float deep(float v) {
     volatile float big[100000];
     for (int i = 0; i < 100000; i++) big[i] = v;
@@ -1518,7 +1186,7 @@ static __global__ void k_divergent(float *y, int how) {
         __syncthreads();
     } else if (how == 2) { /* lanes of a warp in different operations */
         if (t % 32 < 16) v = __shfl_xor_sync(~0u, v, 1);
-        else v += __any_sync(~0u, 1);
+        else v += __shfl_sync(~0u, v, 1);
     } else if (how == 3) { /* the caller is not named */
         v = __shfl_sync(0xffu, v, 0);
     } else if (how == 4) { /* different masks */
@@ -1560,21 +1228,11 @@ static void test_bounds() {
         CUDA_LAUNCH(k_dynamic, 1, 1, 128, nullptr, a.p, 32);
         cudaDeviceSynchronize();
     }));
-    check_case("planted: a write into a fence between two buffers of one allocation, and a copy across it");
-    cuda_on_cpu_fence(a.p + 40, 32);
-    CHECK(dies("fence", [&] {
-        CUDA_LAUNCH(k_touch, 1, 1, 0, nullptr, a.p, 41, 1);
-        cudaDeviceSynchronize();
-    }));
-    CHECK(dies("cudaMemset", [&] { cudaMemset(a.p, 0, 400); }));
-    CHECK(ok(cudaMemset(a.p, 0, 160)) && ok(cudaDeviceSynchronize()));
-    cuda_on_cpu_unfence(a.p + 40);
-    CHECK(ok(cudaMemset(a.p, 0, 400)) && a.host()[41] == 0);
     check_case("planted: too large copies");
     std::vector<float> h(200);
-    CHECK(dies("target", [&] { cudaMemcpy(a.p, h.data(), 404, cudaMemcpyHostToDevice); }));
-    CHECK(dies("source", [&] { cudaMemcpy(h.data(), a.p + 1, 400, cudaMemcpyDeviceToHost); }));
-    CHECK(dies("overlap", [&] { cudaMemcpy(a.p, a.p + 1, 100, cudaMemcpyDeviceToDevice); }));
+    CHECK(dies("target", [&] { copy(a.p, h.data(), 404, cudaMemcpyHostToDevice); }));
+    CHECK(dies("source", [&] { copy(h.data(), a.p + 1, 400, cudaMemcpyDeviceToHost); }));
+    CHECK(dies("overlap", [&] { copy(a.p, a.p + 1, 100, cudaMemcpyDeviceToDevice); }));
 }
 static void test_wrong_memory() {
     Device<float> a(ramp(64, 0)), b(64);
@@ -1596,24 +1254,23 @@ static void test_wrong_memory() {
         float *fresh;
         cuda_on_cpu::device_key = -1;
         cudaMalloc(&fresh, 64);
-        cudaMemcpy(fresh, h.data(), 64, cudaMemcpyHostToDevice);
-        cudaMemcpy(h.data(), fresh, 64, cudaMemcpyDeviceToHost);
+        copy(fresh, h.data(), 64, cudaMemcpyHostToDevice);
+        copy(h.data(), fresh, 64, cudaMemcpyDeviceToHost);
         h[0] = fresh[3];
     }));
     check_case("planted: copies whose kind is wrong");
-    CHECK(dies("says otherwise", [&] { cudaMemcpy(h.data(), a.p, 16, cudaMemcpyHostToDevice); }));
-    CHECK(dies("says otherwise", [&] { cudaMemcpy(a.p, h.data(), 16, cudaMemcpyDeviceToDevice); }));
-    CHECK(dies("says otherwise", [&] { cudaMemcpy(pinned, a.p, 16, cudaMemcpyHostToHost); }));
-    CHECK_INT(cudaMemcpy(nullptr, h.data(), 16, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+    CHECK(dies("says otherwise", [&] { copy(h.data(), a.p, 16, cudaMemcpyHostToDevice); }));
+    CHECK(dies("says otherwise", [&] { copy(a.p, h.data(), 16, cudaMemcpyDeviceToDevice); }));
+    CHECK_INT(copy(nullptr, h.data(), 16, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
     check_case("planted: use after free, in a kernel, a copy, a graph; a second free; a free of something else");
     CHECK(dies("argument 1", [&] { float *p; cudaMalloc(&p, 64); cudaFree(p); CUDA_LAUNCH(k_add, 1, 1, 0, nullptr, p, a.p, 1.0f, 1); }));
-    CHECK(dies("source", [&] { float *p; cudaMalloc(&p, 64); cudaFree(p); cudaMemcpy(h.data(), p, 64, cudaMemcpyDeviceToHost); }));
+    CHECK(dies("source", [&] { float *p; cudaMalloc(&p, 64); cudaFree(p); copy(h.data(), p, 64, cudaMemcpyDeviceToHost); }));
     CHECK(dies("access to freed memory", [&] { float *p; cudaMallocHost(&p, 64); cudaFreeHost(p); h[0] = p[1]; }));
     CHECK(dies("argument 1", [&] {
         float *p;
         Captured c;
         cudaMalloc(&p, 256);
-        cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeRelaxed);
+        cudaStreamBeginCapture(c.stream, cudaStreamCaptureModeThreadLocal);
         CUDA_LAUNCH(k_add, 1, 64, 0, c.stream, p, a.p, 1.0f, 64);
         c.end();
         cudaFree(p);
@@ -1627,7 +1284,7 @@ static void test_wrong_memory() {
     check_case("host memory that was shared can be given to kernels, within its bounds");
     cuda_on_cpu_share(h.data(), 256);
     CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, h.data(), a.p, 1.0f, 64);
-    CHECK_INT(cuda_on_cpu_synchronize(), 0);
+    CHECK_INT(cudaDeviceSynchronize(), 0);
     CHECK(h[0] == 1 && h[63] == 64);
     cuda_on_cpu_unshare(h.data());
     CHECK(dies("argument 1", [&] { CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, h.data(), a.p, 1.0f, 64); }));
@@ -1662,15 +1319,15 @@ static int workload(float *result) {
     if (!e) for (int i = 0; i < 256; i++) pinned[i] = i % 17 == 0 ? 2.0f : 0.0f; /* twice the identity, 16 x 16 */
     TRY(cudaMemcpyAsync(a, pinned, 1024, cudaMemcpyHostToDevice, copies));
     TRY(cudaEventRecord(uploaded, copies));
-    TRY(cudaStreamWaitEvent(s, uploaded, 0));
+    TRY(cudaEventSynchronize(uploaded));
     TRY(cudaEventRecord(from, s));
     TRY_BLAS(cublasSetStream_v2(blas, s));
     TRY(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+    const bool captures = !e;
     TRY_BLAS(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, 16, 16, 16, &one, a, CUDA_R_32F, 16, a, CUDA_R_32F, 16, &zero, b, CUDA_R_32F, 16,
                           CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
     if (!e) { CUDA_LAUNCH(k_add, 1, 256, 0, s, a, b, 1.0f, 256); e = cudaGetLastError(); }
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    if (s && !cudaStreamIsCapturing(s, &capturing) && capturing != cudaStreamCaptureStatusNone) {
+    if (captures) {
         int ended = cudaStreamEndCapture(s, &graph);
         if (!e) e = ended;
     }
@@ -1694,9 +1351,9 @@ static int workload(float *result) {
 }
 static void test_fault_switches() {
     static const struct { const char *what; int calls, error; } rows[] = { { "stream", 2, cudaErrorOperatingSystem },
-        { "event", 8, cudaErrorInvalidResourceHandle }, { "alloc", 2, cudaErrorMemoryAllocation }, { "host", 1, cudaErrorMemoryAllocation },
+        { "event", 7, cudaErrorInvalidResourceHandle }, { "alloc", 2, cudaErrorMemoryAllocation }, { "host", 1, cudaErrorMemoryAllocation },
         { "copy", 2, cudaErrorUnknown }, { "launch", 1, cudaErrorLaunchOutOfResources }, { "gemm", 1, 10000 }, { "cublas", 1, 10000 },
-        { "graph", 4, cudaErrorStreamCaptureInvalidated }, { "sync", 1, cudaErrorLaunchFailure }, { "illegal", 1, cudaErrorIllegalAddress } };
+        { "graph", 4, cudaErrorStreamCaptureInvalidated }, { "sync", 2, cudaErrorLaunchFailure }, { "illegal", 1, cudaErrorIllegalAddress } };
     float result = 0;
     check_case("the workload is right for every seed and frees what it got");
     CHECK_INT(seeds_right([&] { return workload(&result) == 0 && result == 6 && cuda_on_cpu_live() == 0; }), SEEDS);
@@ -1719,14 +1376,13 @@ static void test_fault_switches() {
     cuda_on_cpu_fail("illegal", 2);
     for (int i = 0; i < 2; i++) CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, a.p, a.p, 1.0f, 64);
     CHECK_INT(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
-    CHECK_INT(cudaMemset(a.p, 0, 4), cudaErrorIllegalAddress);
+    CHECK_INT(fill(a.p, 0, 4), cudaErrorIllegalAddress);
     CHECK_INT(cudaGetLastError(), cudaErrorIllegalAddress);
     CHECK_INT(cudaGetLastError(), cudaErrorIllegalAddress);
-    CHECK_INT(cuda_on_cpu_synchronize(), cudaErrorIllegalAddress);
     CHECK(ok(cudaDeviceReset()));
-    CHECK(ok(cudaMemset(a.p, 0, 4)) && ok(cudaDeviceSynchronize()));
+    CHECK(ok(fill(a.p, 0, 4)) && ok(cudaDeviceSynchronize()));
     cuda_on_cpu_reset(1);
-    CHECK(ok(cudaMemset(a.p, 0, 4)));
+    CHECK(ok(fill(a.p, 0, 4)));
     check_case("what was queued behind the launch that failed does not run");
     std::vector<float> shared(64, 1.0f);
     cuda_on_cpu_share(shared.data(), 256);
@@ -1745,7 +1401,7 @@ static void test_accounts() {
     float *p = nullptr, *q = nullptr;
     cublasHandle_t h = nullptr;
     CHECK_INT(cuda_on_cpu_live(), 0);
-    CHECK(ok(cudaStreamCreate(&s)) && ok(cudaEventCreate(&e)) && ok(cudaMalloc(&p, 4)) && ok(cudaMallocHost(&q, 4)) && !cublasCreate_v2(&h));
+    CHECK(ok(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking)) && ok(cudaEventCreate(&e)) && ok(cudaMalloc(&p, 4)) && ok(cudaMallocHost(&q, 4)) && !cublasCreate_v2(&h));
     CHECK_INT(cuda_on_cpu_live(), 5);
     CHECK(ok(cudaStreamDestroy(s)) && ok(cudaEventDestroy(e)) && ok(cudaFree(p)) && ok(cudaFreeHost(q)) && !cublasDestroy_v2(h));
     CHECK_INT(cuda_on_cpu_live(), 0);
@@ -1767,7 +1423,7 @@ static void test_accounts() {
     }
     waitpid(child, nullptr, 0);
     char *text = check_read(path, nullptr);
-    CHECK_TEXT(text, "calls: alloc 5 host 1 launch 1 copy 2 event 8 gemm 1 stream 2 sync 1 graph 4 cublas 1 plan 0; live: 2\n");
+    CHECK_TEXT(text, "calls: alloc 5 host 1 launch 1 copy 2 event 7 gemm 1 stream 2 sync 2 graph 4 cublas 1 plan 0; live: 2\n");
     free(text);
     unlink(path);
     rmdir(folder);
@@ -1777,9 +1433,8 @@ int main() {
     test_coordinates();
     test_shuffles();
     test_butterflies();
-    test_votes();
+    test_exits();
     test_blocks();
-    test_atomics();
     test_order();
     test_poison();
     test_mma();
@@ -1790,7 +1445,6 @@ int main() {
     test_streams();
     test_events();
     test_graphs();
-    test_forked_graphs();
     test_forbidden();
     test_gemm();
     test_lt();
@@ -1801,8 +1455,6 @@ int main() {
     test_launches();
     test_missing_barriers();
     test_dependents();
-    test_cooperative();
-    test_pairs();
     test_divergence();
     test_bounds();
     test_wrong_memory();

@@ -270,9 +270,6 @@ static void test_errors(void) {
 }
 
 int main(void) {
-    test_cpu();
-    test_gpu();
-    test_values();
-    test_errors();
+    RUN_TESTS(test_cpu, test_gpu, test_values, test_errors);
     return check_done("test_ceilings");
 }

@@ -119,8 +119,7 @@ static void test_emulated(void) {
         CHECK(number(&d, member(&d, member(&d, 0, "stage_detail"), "prefill"), "wall_ms") > number(&d, s, "prefill"));
         free(d.nodes);
     }
-    CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:1"), 0);
-    CHECK(last.out && strstr(last.out, "device   cuda:1: "));
+    EXITS(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:1"), 0, out, "device   cuda:1: ");
     REFUSED("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:2", 4, "cuda:2");
     setenv("CUDA_ON_CPU_DEVICES", "1", 1);
     broken_gpu("CUDA_ON_CPU_DEVICES", "0", "", 0);
@@ -132,7 +131,7 @@ static void test_emulated(void) {
     broken_gpu("CUDA_ON_CPU_FAIL", "launch:5", "cuda", 4);
     test_integers();
     check_case("emulated: selftest finds that GPU and CPU agree");
-    if (cli_json("selftest --device cuda --gpu persistent clusters --json", 0, &d)) {
+    if (cli_json("selftest --device cuda --gpu dependent tuned --json", 0, &d)) {
         CHECK_INT(check_selftest(&d, "cuda"), 4);
         CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 5); /* plus the yardstick of bf16 */
         CHECK(is_null(&d, 0, "cuda_skipped"));
@@ -145,33 +144,26 @@ static void test_emulated(void) {
     unsetenv("CUDA_ON_CPU_FAIL");
     check_case("emulated: info lists the available switches, and why others are unavailable");
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, "  ways      experts by mma.sync; --gpu (all off by default): events persistent tuned; not dependent: needs compute "
-                                       "capability 9.0; not wgmma: needs exactly compute capability 9.0; "));
+    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events tuned; not dependent: needs compute capability 9.0; "
+                                       "not wgmma: needs exactly compute capability 9.0\n"));
     setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, "  ways      experts by wgmma, if it matches mma.sync when an engine opens; "
-                                       "--gpu (all off by default): events dependent wgmma persistent tuned clusters mma\n"));
+    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events dependent wgmma tuned\n"));
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     check_case("emulated: a switch that this GPU does not support is reported and does not change the result");
     CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
     CHECK(last.out && strstr(last.out, "OK: no dependent launches: they need compute capability 9.0"));
-    check_case("emulated: one kernel per step that passes on stale values gives different bits");
-    setenv("CUDA_ON_CPU_PLANT", "phase:3", 1);
-    CHECK_INT(cli("selftest --device cuda --gpu persistent"), 1);
-    CHECK(last.out && strstr(last.out, "cuda bf16 persistent") && strstr(last.out, "1 failed"));
-    unsetenv("CUDA_ON_CPU_PLANT");
     check_case("emulated: experts by wgmma that differ from those by mma.sync are not used");
     setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
+    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu wgmma --max_new_tokens 2"), 0);
+    CHECK(last.out && !strstr(last.out, "do not use wgmma"));
+    setenv("CUDA_ON_CPU_PLANT", "wgmma", 1);
+    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu wgmma --max_new_tokens 2"), 0);
+    CHECK(last.out && strstr(last.out, "experts do not use wgmma: its results differ from those of mma.sync here"));
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --max_new_tokens 2"), 0);
     CHECK(last.out && !strstr(last.out, "wgmma"));
-    setenv("CUDA_ON_CPU_PLANT", "wgmma:1", 1);
-    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu clusters --max_new_tokens 2"), 0);
-    CHECK(last.out && strstr(last.out, "products do not use clusters: their results differ from those of mma.sync here; "
-                                       "products do not use wgmma: its results differ from those of mma.sync here"));
-    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma --max_new_tokens 2"), 0);
-    CHECK(last.out && !strstr(last.out, "wgmma"));
-    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma wgmma --max_new_tokens 2"), 2);
-    CHECK(last.err && strstr(last.err, "mma cannot be used with wgmma or clusters"));
+    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma --max_new_tokens 2"), 2);
+    CHECK(last.err && strstr(last.err, "--gpu: mma was removed: it is the default; wgmma moves the experts of Hopper to wgmma"));
     unsetenv("CUDA_ON_CPU_PLANT");
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     check_case("emulated: a sweep on a GPU is not continued on the CPU");

@@ -233,16 +233,14 @@ static void test_run_errors(vp_engine *engine) {
     run_on(engine, &r);
     CHECK(same_output(&r, &good));
     r.request.max_new_tokens = NEW + 1; /* the last position of the engine is usable */
-    {
-        int32_t tokens[NEW + 1];
-        int64_t step_ns[NEW + 1];
-        r.request.dump = NULL;
-        r.reply.tokens = tokens;
-        r.reply.step_ns = step_ns;
-        CHECK_INT(vp_engine_run(engine, &r.request, &r.reply, NULL), VP_OK);
-        CHECK_INT(r.reply.token_count, NEW + 1);
-        CHECK(!memcmp(tokens, good.tokens, sizeof good.tokens)); /* a dump does not change the tokens */
-    }
+    int32_t tokens[NEW + 1];
+    int64_t step_ns[NEW + 1];
+    r.request.dump = NULL;
+    r.reply.tokens = tokens;
+    r.reply.step_ns = step_ns;
+    CHECK_INT(vp_engine_run(engine, &r.request, &r.reply, NULL), VP_OK);
+    CHECK_INT(r.reply.token_count, NEW + 1);
+    CHECK(!memcmp(tokens, good.tokens, sizeof good.tokens)); /* a dump does not change the tokens */
     run_free(&r);
     run_free(&good);
 }
@@ -823,9 +821,7 @@ int main(void) {
         vp_engine_close(engine);
         test_threads(weights);
     }
-    test_activations();
-    test_expert_parts();
-    test_synthetic();
+    RUN_TESTS(test_activations, test_expert_parts, test_synthetic);
     vp_checkpoint_close(checkpoint);
     free(text);
     return check_done("test_engine");

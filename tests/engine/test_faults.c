@@ -502,59 +502,6 @@ static void test_tuned(void) {
     }
     free(plain.logits);
 }
-/* A step as one kernel gives the same bits as the graph's kernels, with several schedules and numbers of blocks. Unsupported steps are reported. */
-static void test_persistent(void) {
-    static const struct { const char *setting, *value, *note; int kind, weights; uint32_t gpu; } rows[] = {
-        { "MULTIPROCESSORS", "8", "", 0, VP_WEIGHTS_BF16, 0 },
-        { "MULTIPROCESSORS", "8", "", 0, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
-        { "MULTIPROCESSORS", "3", "", 0, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
-        { "COOPERATIVE", "0", "no persistent decode kernel: the device has no cooperative launch; steps run as one graph", 0, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
-        { "MULTIPROCESSORS", "8", "profiles run decode steps as a graph of kernels, not as one kernel", VP_TIMING_KERNEL, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
-        { "MULTIPROCESSORS", "8", "no persistent decode kernel: integer weights; steps run as one graph", 0, VP_WEIGHTS_INT8, VP_GPU_PERSISTENT } };
-    vp_engine_options options = vp_engine_options_default();
-    size_t bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
-    float *want = (float *)malloc(bytes), *logits = (float *)malloc(bytes);
-    vp_error error;
-    answer a;
-    options.config = &config;
-    options.device = "cuda";
-    options.max_sequence = 320;
-    options.max_views = 1;
-    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
-        vp_engine *engine = NULL;
-        vp_request r = request_of(rows[row].kind ? VP_TIMING_KERNEL : VP_TIMING_STAGE);
-        int one = rows[row].gpu && !*rows[row].note;
-        check_case("one kernel per step: %s=%s %s", rows[row].setting, rows[row].value, rows[row].note);
-        cuda_on_cpu_reset((uint64_t)row + 1);
-        cuda_on_cpu_set(rows[row].setting, rows[row].value);
-        options.gpu = rows[row].gpu;
-        options.weights = (vp_weights)rows[row].weights;
-        vp_dump dump = {.logits = row ? logits : want};
-        r.dump = &dump;
-        if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) break;
-        for (int i = 0; i < 2; i++) { /* first sent one by one, then as one kernel */
-            memset(logits, 0, bytes);
-            CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
-            CHECK(!row || rows[row].weights != VP_WEIGHTS_BF16 || !memcmp(logits, want, bytes));
-        }
-        CHECK(one == (a.reply.times.launches[VP_STAGE_DECODE] == NEW_TOKENS - 1));
-        CHECK(!one || cuda_on_cpu_calls("graph") == 0);
-        CHECK_TEXT(vp_engine_device_note(engine), rows[row].note);
-        if (row == 1) {
-            check_case("one kernel per step: if its launch fails, steps are a graph from then on");
-            cuda_on_cpu_set("COOPERATIVE", "0");
-            CHECK_INT(run_request(engine, &r, &a, &error), VP_ERR_DEVICE);
-            memset(logits, 0, bytes);
-            for (int i = 0; i < 2; i++) CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
-            CHECK(!memcmp(logits, want, bytes) && cuda_on_cpu_calls("graph") > 0);
-            CHECK(strstr(vp_engine_device_note(engine), "no persistent decode kernel: operation not supported; steps run as one graph") != NULL);
-        }
-        vp_engine_close(engine);
-        CHECK_INT(cuda_on_cpu_live(), 0);
-    }
-    cuda_on_cpu_reset(1);
-    FREE_ALL(want, logits);
-}
 /* A decode step is exactly one graph with few kernels: six a block and three around the blocks. Their records equal a hand count for the preset's shapes: additions,
  * multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
 static void test_decode_step(void) {
@@ -893,22 +840,11 @@ int main(void) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) test_kind(kinds[i], VP_TIMING_STAGE);
     test_kind("event", VP_TIMING_KERNEL);
     test_kind("event", VP_TIMING_OFF);
-    test_contexts();
-    test_no_recording();
-    test_warm();
-    test_timing();
-    test_cupti();
-    test_dependents();
-    test_persistent();
-    test_tuned();
-    test_decode_step();
-    test_biases();
+    RUN_TESTS(test_contexts, test_no_recording, test_warm, test_timing, test_cupti, test_dependents, test_tuned,
+              test_decode_step, test_biases);
     test_no_plan("cublasLtMatmul", 0, 7, "products with a bias take two launches: cuBLAS lacks cublasLtMatmul");
     test_no_plan(NULL, 6, 1, "a product of 577 x 192 x 64 and its bias take two launches: cublasLt's find, status 15");
-    test_memory();
-    test_ceilings();
-    test_telemetry();
-    test_energy();
+    RUN_TESTS(test_memory, test_ceilings, test_telemetry, test_energy);
     test_machine("CUDA_ON_CPU_DEVICES", "0", VP_ERR_DEVICE, "no NVIDIA GPU");
     test_machine("CUDA_ON_CPU_DRIVER", "0", VP_ERR_DEVICE, "no NVIDIA driver");
     test_machine("CUDA_ON_CPU_DRIVER", "11040", VP_ERR_DEVICE, "too old: it supports CUDA 11.4");

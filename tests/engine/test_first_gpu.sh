@@ -7,7 +7,7 @@ CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build}
 . tests/check.sh
 command -v python3 >/dev/null || { echo 'skipped: the first run: no program "python3"'; echo "test_first_gpu: 0 passed, 0 failed, 1 skipped"; exit 0; }
-export CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=4 FIRST_GPU_TINY=1 FIRST_GPU_WORDS=persistent
+export CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=4 FIRST_GPU_TINY=1 FIRST_GPU_WORDS=dependent
 skipped=0
 export PYTHONDONTWRITEBYTECODE=1
 run() { tests/bench/gpu/first_run.sh "$work/$1" "$B/emulated/first_gpu" "$B/emulated/vlmprof" >"$work/$1.txt" 2>&1; }
@@ -43,7 +43,7 @@ check "a run that was killed keeps each line that it had" [ "${lines:-0}" -ge 5 
 check "and a report can be made of it" bash -c 'python3 tests/bench/gpu/first_report.py "$1" | grep -q "^first run: CUDA on CPU"' - "$work/killed/first-gpu.jsonl"
 
 # ---- a whole run with four faults
-FIRST_GPU_PLANT=hang:route,fault:attention,"wrong:482 mma",unsteady:vision-fc1 FIRST_GPU_PATIENCE=4 FIRST_GPU_SECONDS=3000 run planted
+FIRST_GPU_PLANT=hang:route,fault:attention,"wrong:482 wgmma",unsteady:vision-fc1 FIRST_GPU_PATIENCE=4 FIRST_GPU_SECONDS=3000 run planted
 jsonl=$work/planted/first-gpu.jsonl
 check "every line is whole" python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$jsonl"
 check "one archive is left, below 2 MB" bash -c 'set -- "$1"/first-gpu-*.tar.gz; [ $# -eq 1 ] && [ "$(stat -c %s "$1")" -lt 2000000 ]' - "$work/planted"
@@ -100,11 +100,11 @@ made_up "$work/slow.jsonl" 2
 python3 tests/bench/gpu/first_report.py "$work/slow.jsonl" >"$work/slow.txt"
 check "six faults, six lines" [ "$(sed -n '2,/^kernel /p' "$work/slow.txt" | sed '$d' | cut -d' ' -f1 | sort | tr '\n' ' ')" = "FAULT FAULT HANG NONDETERMINISTIC SLOW WRONG " ]
 check "the hang is the route's" grep -q '^HANG route 3/482 .*first_gpu route 3/482$' "$work/slow.txt"
-check "the wrong value is that of the experts by mma.sync" grep -qE '^WRONG k_experts_[a-z_]+ [0-9]+x[0-9x]+ of 64 mma error .*first_gpu --seed [0-9]+ experts 3/482 mma$' "$work/slow.txt"
-check "the unsteady sum is that of fc1 by wgmma" grep -qE '^NONDETERMINISTIC k_linear_wgmma[0-9_a-z]+ .*wgmma' "$work/slow.txt"
+check "the wrong value is that of the experts by wgmma" grep -qE '^WRONG k_[a-z_]+_wgmma128 [0-9]+x[0-9x]+ of 64 wgmma error .*first_gpu --seed [0-9]+ experts 3/482 wgmma$' "$work/slow.txt"
+check "the unsteady sum is that of fc1" grep -qE '^NONDETERMINISTIC gemm_bias .*tuned' "$work/slow.txt"
 check "the slow one is twice what was predicted" grep -qE '^SLOW gemm .* 2\.00 x predicted' "$work/slow.txt"
 sed 's/"stage_shape": "[^"]*"/"stage_shape": "13\/1922"/' "$work/slow.jsonl" >"$work/choose.jsonl"
-check "gpu-choose says what becomes of a switch" bash -c 'make gpu-choose FILE="$1" | grep -qE "^persistent  decode .*(becomes the default|can go)"' - "$work/choose.jsonl"
+check "gpu-choose says what becomes of a switch" bash -c 'make gpu-choose FILE="$1" | grep -qE "^dependent   decode .*(becomes the default|can go)"' - "$work/choose.jsonl"
 
 # ---- the folder that is carried to a GPU, here with the emulated one; without a network where this user may take it away, and with little time
 pack=(make --no-print-directory B="$B" PACK="$work/pack" PACK_PROGRAMS="$B/emulated/vlmprof $B/emulated/first_gpu" "$work/pack/commit")

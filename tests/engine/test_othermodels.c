@@ -178,8 +178,7 @@ static void load_molmo_image(test_case *c, const vp_model_config *config, const 
     }
     check_free(&masks);
     check_free(&index);
-    free(scratch);
-    free(file);
+    FREE_ALL(scratch, file);
     vp_image_free(&image);
 }
 /* Molmo2: the crops of the picture, and its tokens, which see each other */
@@ -370,8 +369,7 @@ static int read_config(const family *f, const char *file, vp_model_config *confi
     memset(&error, 0, sizeof error);
     good = text && CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, config, &error), VP_OK);
     if (error.text[0]) printf("%s %s: %s: %s\n", f->name, file, error.where, error.text);
-    free(text);
-    free(preprocessor);
+    FREE_ALL(text, preprocessor);
     return good;
 }
 static vp_result open_folder(const family *f, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error) {

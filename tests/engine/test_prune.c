@@ -293,13 +293,11 @@ static void test_shares(void) {
     CHECK_INT(vk_prune_count(0.098, 576), 56);
     CHECK_INT(vk_prune_count(10.0 / 64.0, 192), 30);
     check_case("a score that is not a number ranks last, equal ones by index");
-    {
-        const float scores[] = { 1, NAN, 2, 2, 1, -INFINITY };
-        vk_prune_top(scores, 6, 3, ranks, kept);
-        CHECK(kept[0] == 0 && kept[1] == 2 && kept[2] == 3);
-        vk_prune_top(scores, 6, 5, ranks, kept);
-        CHECK_INT(kept[1], 1);
-    }
+    const float scores[] = { 1, NAN, 2, 2, 1, -INFINITY };
+    vk_prune_top(scores, 6, 3, ranks, kept);
+    CHECK(kept[0] == 0 && kept[1] == 2 && kept[2] == 3);
+    vk_prune_top(scores, 6, 5, ranks, kept);
+    CHECK_INT(kept[1], 1);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- requests */
@@ -891,23 +889,21 @@ static void test_rejected(void) {
     free_input(&in);
     close_model(&m);
     check_case("rejected: an engine without memory for pruning, a model without images");
-    {
-        vp_engine_options options = vp_engine_options_default();
-        if (!open_made("llava", VP_WEIGHTS_BF16, &m)) return;
-        make_input(&m.config, 0, &in);
-        vp_engine_close(m.engine);
-        options.config = &m.config; options.device = TEST_DEVICE; options.max_sequence = 256; options.max_views = 1;
-        CHECK_INT(vp_engine_open(&options, &m.engine, &error), VP_OK);
-        r = request_of(&m.config, &in, &prune, blocks);
-        CHECK_INT(run(&m, &r, &o, &error), VP_ERR_RANGE);
-        CHECK_TEXT(error.text, "this engine was opened without `prunes`");
-        free_output(&o);
-        m.config.vit_block_count = 0;
-        CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_ERR_UNSUPPORTED);
-        CHECK(strstr(error.text, "reads text only"));
-        free_input(&in);
-        close_model(&m);
-    }
+    vp_engine_options options = vp_engine_options_default();
+    if (!open_made("llava", VP_WEIGHTS_BF16, &m)) return;
+    make_input(&m.config, 0, &in);
+    vp_engine_close(m.engine);
+    options.config = &m.config; options.device = TEST_DEVICE; options.max_sequence = 256; options.max_views = 1;
+    CHECK_INT(vp_engine_open(&options, &m.engine, &error), VP_OK);
+    r = request_of(&m.config, &in, &prune, blocks);
+    CHECK_INT(run(&m, &r, &o, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.text, "this engine was opened without `prunes`");
+    free_output(&o);
+    m.config.vit_block_count = 0;
+    CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_ERR_UNSUPPORTED);
+    CHECK(strstr(error.text, "reads text only"));
+    free_input(&in);
+    close_model(&m);
 }
 
 int main(void) {

@@ -99,16 +99,16 @@ static void check_prompt(several *s) {
     s->sample.prompt = s->model.rules->prompt(&s->model, NULL, s->question, s->places, s->cuts.count);
     CHECK_TEXT(s->sample.prompt, want);
     if (CHECK_INT(tokenize_sample(&s->model, &s->cuts, &s->sample), 0))
-        check_ints(s, member(s, "input_ids"), s->sample.text_ids, s->sample.text_count + s->cuts.whole.image_tokens);
+        check_ints(s, member(s, "input_ids"), s->sample.tokens.ids, s->sample.tokens.count + s->cuts.whole.image_tokens);
     free(want);
 }
 static struct pass_input input_of(const several *s, int32_t *blocks) {
     struct pass_input input = {0};
     for (int32_t b = 0; b < s->model.config.block_count; b++) blocks[b] = b;
     input.images = s->images; input.cuts = &s->cuts;
-    input.text_ids = s->sample.text_ids; input.text_count = s->sample.text_count; input.no_bos = s->sample.no_bos;
-    input.top_k = s->model.config.top_k; input.blocks = blocks; input.block_count = s->model.config.block_count;
-    input.new_tokens = STEPS; input.ignore_eos = 1; input.timing = VP_TIMING_OFF;
+    input.tokens = s->sample.tokens;
+    input.engine.top_k = s->model.config.top_k; input.engine.active_blocks = blocks; input.engine.active_block_count = s->model.config.block_count;
+    input.engine.max_new_tokens = STEPS; input.engine.ignore_eos = 1; input.engine.timing = VP_TIMING_OFF;
     return input;
 }
 static void check_features(const several *s, const vp_dump *dump) {
@@ -128,7 +128,7 @@ static void check_features(const several *s, const vp_dump *dump) {
 /* M-RoPE: time, row and column of each position of the prompt */
 static void check_positions(const several *s, const struct session *session) {
     const uint32_t axes = member(s, "positions");
-    int32_t count = s->sample.text_count + s->cuts.whole.image_tokens, *positions;
+    int32_t count = s->sample.tokens.count + s->cuts.whole.image_tokens, *positions;
     vp_request request = {0};
     if (axes == VP_JSON_NONE) { CHECK(!vk_has_mrope(&s->model.config)); return; }
     request.views = s->cuts.whole.views; request.images = s->cuts.views; request.image_count = s->cuts.count;
@@ -152,7 +152,7 @@ static void run_case(several *s, struct session *session) {
     vp_dump dump = {.logits = (float *)malloc((size_t)(STEPS * n) * sizeof(float)),
                     .image_features = (float *)malloc((size_t)(features * config->d_model) * sizeof(float)),
                     .deepstack_features = (float *)malloc((size_t)(config->deepstack_count * features * config->d_model + 1) * sizeof(float))};
-    input.dump = &dump;
+    input.engine.dump = &dump;
     if (!CHECK_INT(request_run(session, &input, run, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     check_positions(s, session);
     check_features(s, &dump);
@@ -161,9 +161,9 @@ static void run_case(several *s, struct session *session) {
         CHECK_NEAR(relative(dump.logits + (STEPS - 1) * n, &a, n, n), 0, 2e-5);
     }
     check_free(&a);
-    check_ints(s, member(s, "tokens"), run->tokens, run->token_count);
-    input.dump = NULL; /* without a dump, a GPU replays its recorded steps: the tokens must not change */
-    if (CHECK_INT(request_run(session, &input, run, &error), VP_OK)) check_ints(s, member(s, "tokens"), run->tokens, run->token_count);
+    check_ints(s, member(s, "tokens"), run->reply.tokens, run->reply.token_count);
+    input.engine.dump = NULL; /* without a dump, a GPU replays its recorded steps: the tokens must not change */
+    if (CHECK_INT(request_run(session, &input, run, &error), VP_OK)) check_ints(s, member(s, "tokens"), run->reply.tokens, run->reply.token_count);
     free(dump.logits); free(dump.image_features); free(dump.deepstack_features);
     runs_free(run, 1);
 }
@@ -179,7 +179,7 @@ static void run_swapped(several *s, struct session *session) {
     const vp_image_views views = s->cuts.views[0];
     if (s->cuts.count != 2) { runs_free(run, 1); return; }
     vp_dump dump = {.logits = (float *)malloc((size_t)(STEPS * s->model.config.embedding_size) * sizeof(float))};
-    input.dump = &dump;
+    input.engine.dump = &dump;
     s->images[0] = s->images[1]; s->images[1] = first;
     s->cuts.each[0] = s->cuts.each[1]; s->cuts.each[1] = cut;
     s->cuts.views[0] = s->cuts.views[1]; s->cuts.views[1] = views;

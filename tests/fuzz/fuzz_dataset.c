@@ -40,7 +40,7 @@ static void check_entries(const struct dataset *d) {
     for (size_t i = 0; i < d->count; i++) {
         struct sample a;
         MUST(dataset_sample(d, &tiny, i, &a) == 0); /* no one changed the files */
-        MUST(a.record && a.prompt && a.question && a.text_ids && a.text_count > 0 && a.text_count == d->samples[i].text_count);
+        MUST(a.record && a.prompt && a.question && a.tokens.ids && a.tokens.count > 0 && a.tokens.count == d->samples[i].text_count);
         MUST(a.id == d->samples[i].id && (!i || a.id > d->samples[i - 1].id));
         MUST((a.reason != NULL) == (d->samples[i].reason > 0) && (a.reason || a.images.count == (size_t)d->samples[i].image_count));
         MUST(vp_utf8_valid_bytes(a.prompt, strlen(a.prompt)) == strlen(a.prompt));
@@ -55,8 +55,8 @@ static void check_changed(const struct dataset *d, const uint8_t *data, size_t b
     memory_file_fill(&questions, other, bytes - bytes / 7);
     for (size_t i = 0; i < d->count; i++) {
         struct sample a;
-        if (dataset_sample(d, &tiny, i, &a) == 0) MUST(a.text_count == d->samples[i].text_count);
-        else MUST(!a.record && !a.prompt && !a.text_ids);
+        if (dataset_sample(d, &tiny, i, &a) == 0) MUST(a.tokens.count == d->samples[i].text_count);
+        else MUST(!a.record && !a.prompt && !a.tokens.ids);
         sample_free(&a);
     }
     free(other);

@@ -24,8 +24,7 @@ static void run_file(const char *path) {
         alarm(60);
         if (bytes) memcpy(exact, text, bytes);
         LLVMFuzzerTestOneInput((const uint8_t *)exact, bytes);
-        free(exact);
-        free(text);
+        FREE_ALL(exact, text);
         exit(0);
     }
     CHECK(child > 0 && waitpid(child, &status, 0) == child);

@@ -30,13 +30,11 @@ static void check_row(const vp_family *family, char **field, int first, int line
     vp_result result = vp_family_count(family, atoi(field[0]), atoi(field[1]), &c, NULL);
     check_note((result != VP_OK) == refused, __FILE__, line, "line %d, %sx%s: result %d, golden error \"%s\"", line, field[0], field[1], (int)result, field[first + 9]);
     if (refused || result != VP_OK) return;
-    {
-        const int64_t got[9] = {c.resized_width_px, c.resized_height_px, c.rows, c.cols, c.views, c.feature_tokens, c.separator_tokens, c.marker_tokens, c.total_tokens};
-        static const char *const names[9] = {"resized_width", "resized_height", "rows", "cols", "views", "features", "separators", "markers", "total"};
-        for (int i = 0; i < 9; i++)
-            check_note(got[i] == number_or_none(field[first + i]), __FILE__, line, "line %d, %sx%s: %s is %lld, expected %s", line, field[0], field[1], names[i],
-                       (long long)got[i], field[first + i]);
-    }
+    const int64_t got[9] = {c.resized_width_px, c.resized_height_px, c.rows, c.cols, c.views, c.feature_tokens, c.separator_tokens, c.marker_tokens, c.total_tokens};
+    static const char *const names[9] = {"resized_width", "resized_height", "rows", "cols", "views", "features", "separators", "markers", "total"};
+    for (int i = 0; i < 9; i++)
+        check_note(got[i] == number_or_none(field[first + i]), __FILE__, line, "line %d, %sx%s: %s is %lld, expected %s", line, field[0], field[1], names[i],
+                   (long long)got[i], field[first + i]);
 }
 static int row_count, golden_bad;
 static void golden_file(const char *name) {
@@ -261,17 +259,15 @@ static void test_keys(void) {
     CHECK_INT(vp_family_set(&family, "do_pan_and_scan", "2", NULL), VP_ERR_RANGE);
     CHECK(vp_family_set(&family, "min_ratio_to_activate", "1.2", NULL) == VP_OK && family.ratio == 1.2);
     check_case("canvases given by the caller");
-    {
-        static const int32_t one[1][2] = {{1, 1}}, bad[4][2] = {{1, 17}, {17, 1}, {0, 1}, {1, 0}};
-        vp_family_default(vp_family_find("llava-next"), &family);
-        for (int i = 0; i < 4; i++) CHECK_INT(vp_family_set_canvases(&family, &bad[i], 1, NULL), VP_ERR_RANGE);
-        CHECK_INT(vp_family_set_canvases(&family, one, 0, NULL), VP_ERR_RANGE);
-        CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_OK);
-        CHECK_INT(vp_family_set(&family, "size", "336", NULL), VP_OK); /* the list does not change */
-        CHECK_INT(family.grid_count, 1);
-        vp_family_default(vp_family_find("internvl"), &family);
-        CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_ERR_UNSUPPORTED);
-    }
+    static const int32_t one[1][2] = {{1, 1}}, bad[4][2] = {{1, 17}, {17, 1}, {0, 1}, {1, 0}};
+    vp_family_default(vp_family_find("llava-next"), &family);
+    for (int i = 0; i < 4; i++) CHECK_INT(vp_family_set_canvases(&family, &bad[i], 1, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_family_set_canvases(&family, one, 0, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_OK);
+    CHECK_INT(vp_family_set(&family, "size", "336", NULL), VP_OK); /* the list does not change */
+    CHECK_INT(family.grid_count, 1);
+    vp_family_default(vp_family_find("internvl"), &family);
+    CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_ERR_UNSUPPORTED);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- properties */
@@ -344,24 +340,22 @@ static void test_properties(void) {
         }
     }
     check_case("a higher limit never gives fewer tokens");
-    {
-        static const char *const grows[] = {"qwen2_vl_hf", "qwen3_vl_hf", "qwen_vl_utils", "glm4v", "ernie4_5_vl", "internvl", "kimi_k25", "glm5_next", "molmo",
-            "cohere2_vision", "claude"};
-        for (size_t i = 0; i < sizeof grows / sizeof *grows; i++) {
-            for (int k = 0; k < 300; k++) {
-                const int32_t w = 200 + below(3000), h = 200 + below(3000);
-                int64_t last = 0;
-                vp_family_default(vp_family_find(grows[i]), &family);
-                for (double limit = family.value[VP_SLOT_MAX] > 300 ? 1024 : 1; limit <= (double)vp_family_knob(&family)->fallback;
-                    limit *= family.value[VP_SLOT_MAX] > 300 ? 1.37 : 2) {
-                    vp_vision_count c;
-                    CHECK_INT(vp_family_set_number(&family, vp_family_knob(&family)->name, floor(limit), NULL), VP_OK);
-                    if (vp_family_set_number(&family, "min_pixels", 1, NULL) == VP_OK) {}
-                    if (vp_family_count(&family, w, h, &c, NULL) != VP_OK) continue;
-                    check_note(c.total_tokens >= last, __FILE__, __LINE__, "%s %dx%d at %.0f: %lld after %lld", grows[i], w, h, floor(limit), (long long)c.total_tokens,
-                        (long long)last);
-                    last = c.total_tokens;
-                }
+    static const char *const grows[] = {"qwen2_vl_hf", "qwen3_vl_hf", "qwen_vl_utils", "glm4v", "ernie4_5_vl", "internvl", "kimi_k25", "glm5_next", "molmo",
+        "cohere2_vision", "claude"};
+    for (size_t i = 0; i < sizeof grows / sizeof *grows; i++) {
+        for (int k = 0; k < 300; k++) {
+            const int32_t w = 200 + below(3000), h = 200 + below(3000);
+            int64_t last = 0;
+            vp_family_default(vp_family_find(grows[i]), &family);
+            for (double limit = family.value[VP_SLOT_MAX] > 300 ? 1024 : 1; limit <= (double)vp_family_knob(&family)->fallback;
+                limit *= family.value[VP_SLOT_MAX] > 300 ? 1.37 : 2) {
+                vp_vision_count c;
+                CHECK_INT(vp_family_set_number(&family, vp_family_knob(&family)->name, floor(limit), NULL), VP_OK);
+                if (vp_family_set_number(&family, "min_pixels", 1, NULL) == VP_OK) {}
+                if (vp_family_count(&family, w, h, &c, NULL) != VP_OK) continue;
+                check_note(c.total_tokens >= last, __FILE__, __LINE__, "%s %dx%d at %.0f: %lld after %lld", grows[i], w, h, floor(limit), (long long)c.total_tokens,
+                    (long long)last);
+                last = c.total_tokens;
             }
         }
     }
@@ -436,10 +430,8 @@ static void test_config(void) {
         "{\"model_type\": \"llava_next\"}", NULL), VP_OK);
     CHECK(family.grid_count == 2 && family.value[VP_SLOT_TILE] == 384);
     CHECK_INT(from_texts(&family, "{\"crop_to_patches\": false}", "{\"model_type\": \"got_ocr2\"}", NULL), VP_OK);
-    {
-        vp_vision_count c;
-        CHECK(vp_family_count(&family, 3000, 2000, &c, NULL) == VP_OK && c.total_tokens == 256);
-    }
+    vp_vision_count c;
+    CHECK(vp_family_count(&family, 3000, 2000, &c, NULL) == VP_OK && c.total_tokens == 256);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- the command */
@@ -454,13 +446,7 @@ static void test_count_tokens(void) {
 }
 
 int main(void) {
-    test_golden();
-    test_vectors();
-    test_traps();
-    test_keys();
-    test_properties();
-    test_largest();
-    test_config();
-    test_count_tokens();
+    RUN_TESTS(test_golden, test_vectors, test_traps, test_keys, test_properties, test_largest, test_config,
+              test_count_tokens);
     return check_done("test_families");
 }

@@ -611,12 +611,10 @@ static void test_png_files(void) {
     free(png.data);
 
     check_case("bombs: more data than the header declares, larger headers than the data");
-    {
-        uint8_t *much = (uint8_t *)calloc(1, 4000000);
-        png = make_png(200, 200, 8, 2, much, 4000000, NULL, NULL, 0);
-        refuses(&png, VP_ERR_FORMAT, "more data than its header");
-        FREE_ALL(png.data, much);
-    }
+    uint8_t *much = (uint8_t *)calloc(1, 4000000);
+    png = make_png(200, 200, 8, 2, much, 4000000, NULL, NULL, 0);
+    refuses(&png, VP_ERR_FORMAT, "more data than its header");
+    FREE_ALL(png.data, much);
     png = make_png(9000, 9000, 8, 2, raw, 1000, NULL, NULL, 0);
     refuses(&png, VP_ERR_FORMAT, "more pixels than the file can contain");
     free(png.data);
@@ -845,16 +843,7 @@ static void test_other_formats(void) {
 }
 
 int main(void) {
-    test_resize();
-    test_loops();
-    test_limits();
-    test_geometry();
-    test_orientation();
-    test_png_files();
-    test_jpeg_files();
-    test_jpeg_orientation();
-    test_other_formats();
-    test_truncation();
-    test_goldens();
+    RUN_TESTS(test_resize, test_loops, test_limits, test_geometry, test_orientation, test_png_files, test_jpeg_files,
+              test_jpeg_orientation, test_other_formats, test_truncation, test_goldens);
     return check_done("test_image");
 }

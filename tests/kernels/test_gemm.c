@@ -769,10 +769,7 @@ static void test_scratch(int wide) {
 int main(void) {
     test_scratch(0);
     test_scratch(1);
-    test_exp();
-    test_softmaxes();
-    test_gemm();
-    test_attentions();
+    RUN_TESTS(test_exp, test_softmaxes, test_gemm, test_attentions);
     return check_done("test_gemm");
 }
 #endif

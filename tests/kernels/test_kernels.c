@@ -30,15 +30,15 @@ enum {
 typedef struct mode { vk_queue *queue; char *room; size_t piece; } mode; /* room: three pieces of the backend's own memory */
 static const vk_backend *backend;
 static const vk_kernels *kernels;
-static mode modes[4];   /* bf16, fp32; bf16 on Hopper: emulated, and with pairs of blocks */
+static mode modes[3];   /* bf16, fp32; bf16 with experts by wgmma */
 static vk_queue *queue; /* queue of the mode under test */
 static int some, many;  /* rows of ordinary cases; rows for two threads, where that is not slow */
 
 static int on_gpu(void) { return !backend->host_memory; }
-static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
+static vp_result open_mode(mode *m, int wide, uint32_t gpu, vp_error *error) {
     vk_extent extent = {0};
     vk_setup setup = {.threads = 2};
-    setup.gpu = VP_GPU_WGMMA | (clusters ? VP_GPU_CLUSTERS : 0u); /* on a chip with clusters */
+    setup.gpu = gpu;
     setup.wide = extent.wide = wide;
     extent.marks = MARKS;
     extent.quant_k = wide ? 0 : 1024;
@@ -56,9 +56,8 @@ static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
     if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_fail(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
     return VP_OK;
 }
-/* by_wgmma: bf16 products of many rows run as on Hopper; 2: by pairs of blocks. Emulated devices and pairs have their own queue. */
-static int by_wgmma;
-static void use_mode(int wide) { queue = modes[!wide && (by_wgmma == 2 || (by_wgmma && emulated)) ? 1 + by_wgmma : wide].queue; }
+static int by_wgmma; /* 1: experts run as on Hopper, on a queue of their own */
+static void use_mode(int wide) { queue = modes[by_wgmma && !wide ? 2 : wide].queue; }
 /* waits until the backend has finished all work */
 static void settle(void) {
     vp_error error = { VP_OK, -1, "", "" };
@@ -67,13 +66,13 @@ static void settle(void) {
 }
 
 /* Kernels of wgmma.h whose blocks processed several tiles and reused each stage of their ring; counted in dry runs, because only they keep launch records. */
-static const char *const WIDE[6] = { "linear_wgmma128", "gate_up_wgmma128", "down_wgmma128", "linear_wgmma_pair", "gate_up_wgmma_pair", "down_wgmma_pair" };
+static const char *const WIDE[2] = { "gate_up_wgmma128", "down_wgmma128" };
 static vp_launch records[64];
-static int is_recording, went_round[6];
+static int is_recording, went_round[2];
 static void note_records(void) {
     for (const vp_launch *l = records; is_recording && l < records + 64 && l < records + queue->log_count; l++) {
         int64_t tiles = (l->shape[0] + 127) / 128 * ((l->shape[1] + 255) / 256), each = tiles / (l->grid + !l->grid);
-        for (int w = 0; w < 6; w++) went_round[w] |= strstr(l->name, WIDE[w]) && each >= 2 && each * ((l->shape[2] + 63) / 64) > 2 * 5;
+        for (int w = 0; w < 2; w++) went_round[w] |= strstr(l->name, WIDE[w]) && each >= 2 && each * ((l->shape[2] + 63) / 64) > 2 * 5;
     }
     queue->log = NULL;
 }
@@ -1111,13 +1110,13 @@ static layer layer_new(int n, int k, int wide) { return layer_at(take(layer_byte
  * bias: it is written to y before the product, which then adds to y. */
 static vk_work product_work(const vk_linear *w, int m, vk_epilogue epilogue, int out_bytes) {
     int64_t results = (int64_t)m * w->n, products = results * w->k;
-    int at_once = on_gpu() && by_wgmma && !w->wide && m > 1, apart = on_gpu() && !at_once && w->bias && strstr(queue->note, "take two launches");
+    int apart = on_gpu() && w->bias && strstr(queue->note, "take two launches");
     vk_work work = work_of(1, 2 * products, size_of(w->wide) * ((int64_t)w->n * w->k + (int64_t)m * w->k) + results * out_bytes);
-    if (w->bias) { work.flops += results; work.bytes += (on_gpu() && !apart && !at_once ? out_bytes : 4) * w->n; }
+    if (w->bias) { work.flops += results; work.bytes += (on_gpu() && !apart ? out_bytes : 4) * w->n; }
     if (epilogue == VK_QUICKGELU) work.flops += 4 * results; /* product, exponential, sum, division */
     if (epilogue == VK_GELU) work.flops += 5 * results;      /* two products by constants, the error function, a sum, a product */
     if (epilogue == VK_GELU_TANH) work.flops += 8 * results; /* x (1 + 0.04 x x): 4; as QuickGELU: 4 */
-    if ((epilogue == VK_QUICKGELU || epilogue >= VK_GELU) && on_gpu() && !at_once) { work.launches++; work.bytes += 2 * results * out_bytes; }
+    if ((epilogue == VK_QUICKGELU || epilogue >= VK_GELU) && on_gpu()) { work.launches++; work.bytes += 2 * results * out_bytes; }
     if (epilogue == VK_ADD_F32) { work.flops += results; work.bytes += 4 * results; }
     if (apart) { work.launches++; work.bytes += 2 * results * out_bytes; }
     return work;
@@ -1164,13 +1163,13 @@ static void test_linear(int n, int k, int m, int layer_wide, int wide) {
         l.linear.bias = i < 6 ? NULL : bias;
         l.linear.bias_bf16 = i < 12 ? rounded : NULL;
         queue->note[0] = 0;
-        finish(&e, &sums, i < 6 ? NULL : on_gpu() && !f32 && !(by_wgmma && m > 1) ? as_bf16 : bias, added, epilogue, wide);
+        finish(&e, &sums, i < 6 ? NULL : on_gpu() && !f32 ? as_bf16 : bias, added, epilogue, wide);
         for (size_t j = 0; on_gpu() && !f32 && epilogue != VK_STORE && j < (size_t)m * cols; j++) /* the GELUs read values rounded to bf16 */
             e.tolerance[j] += 1.2 * bf16_unit * fabs(sums.want[j] + (i < 6 ? 0.0 : (double)as_bf16[j % cols]));
         for (size_t r = 0; epilogue == VK_ADD_F32 && r < (size_t)m; r++) memcpy((float *)y + r * ldy, added + r * cols, cols * sizeof(float));
         SEND_WORK(linear_work(&l.linear, m, epilogue, f32 ? 4 : 2), backend->linear(queue, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue));
         verdict(y, ldy, f32, &e);
-        if (on_gpu() && i >= 6 && !by_wgmma) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* a note reports the two launches */
+        if (on_gpu() && i >= 6) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* a note reports the two launches */
         if (check_state.case_failed != failed) printf("  with epilogue %s, bias %d, %s\n", names[i % 6], i >= 6, queue->note);
     }
     release_all();
@@ -1251,9 +1250,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     job.hidden = hidden = (uint16_t *)take((size_t)pairs * ldh * 2);
     memset(hidden, 0, (size_t)pairs * ldh * 2);
     job.y = y = (uint16_t *)take((size_t)pairs * ldx * 2);
-    job.tile_rows = backend->tile_rows(queue, &job);
-    CHECK_INT(job.tile_rows, by_wgmma == 2 && !bits && pairs >= 124 * experts ? 256 : 128);
-    moe_reference(lists, index, experts, pairs, job.tile_rows, 0);
+    moe_reference(lists, index, experts, pairs, VK_TILE_ROWS, 0);
     expected e = expect_new((size_t)pairs, (size_t)d);
     expected mid = expect_new((size_t)pairs, (size_t)h);
     expected sum = expect_new((size_t)tokens, (size_t)d);
@@ -1345,36 +1342,18 @@ static void test_linears(void) {
     for (bits = 4; on_gpu() && bits <= 8; bits += 4) test_linears_of_integers();
     bits = 0;
 }
-/* The same on Hopper: one tile and several per block, a last slice of half the depth. way 2: pairs of blocks, one of which may have no rows, if that takes less time. */
-static void test_wgmma(int way) {
-    static const int even_three[3] = { 4, 4, 4 }, many_rows[3] = { 120, 0, 260 }, full[3] = { 256, 129, 1 }, skewed[4] = { 130, 0, 401, 3 };
-    int real = by_wgmma;
-    if (!emulated && (way == 1 || !real)) return; /* on such a device, test_linears already tested the first way */
-    by_wgmma = way; is_recording = 1;
-    for (int i = 0; i < 2; i++) {
-        static const int rows[2] = { 33, 129 };
-        test_linear(40, 24, rows[i], 0, 0);
-        test_linear(300, 100, rows[i], 0, 0);
-    }
-    test_linear(1100, 130, 577, 0, 0);
-    test_linear(24, 320, 2600, 0, 0);
+/* Experts by wgmma: one tile and several per block, a last slice of half the depth. */
+static void test_wgmma(void) {
+    static const int many_rows[3] = { 120, 0, 260 }, full[3] = { 256, 129, 1 }, skewed[4] = { 130, 0, 401, 3 };
+    if (!modes[2].queue) return;
+    by_wgmma = is_recording = 1;
     test_experts_all();
-    for (bits = 4; bits <= 8; bits += 4) {
-        test_linear(300, 544, 33, 0, 0);
-        test_experts(64, 32, 2, 3, even_three);
-    }
-    bits = 0;
-    test_linear(300, 330, 300, 0, 0);
-    test_linear(1100, 330, 60, 0, 0);
     test_experts(330, 330, 2, 4, skewed);
-    check_case("blocks of each kernel had several tiles, and their rings wrapped around; way %d", way);
-    for (int i = 0; emulated && i < 6; i++) CHECK(went_round[i] || (way == 2) == !strstr(WIDE[i], "pair"));
-    if (way == 2) { /* several pairs of tiles per pair of blocks, one of which ends after five columns */
-        test_linear(261, 320, 1100, 0, 0);
-        test_experts(96, 140, 1, 3, many_rows);
-        test_experts(40, 300, 2, 3, full);
-    }
-    by_wgmma = real; is_recording = 0;
+    test_experts(96, 140, 1, 3, many_rows);
+    test_experts(40, 300, 2, 3, full);
+    check_case("blocks of each kernel had several tiles, and their rings wrapped around");
+    for (int i = 0; emulated && i < 2; i++) CHECK(went_round[i]);
+    by_wgmma = is_recording = 0;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
@@ -2487,9 +2466,7 @@ static void test_backend(void) {
     test_transfers(12345, 7);
     test_transfers(64 << 10, 5);
     test_transfers(whole, 3);
-    test_order();
-    test_marks();
-    test_recorded_steps();
+    RUN_TESTS(test_order, test_marks, test_recorded_steps);
     for (int wide = 0; wide < 2; wide++) {
         test_loading(40, 24, 5, wide);
         test_loading(100, 100, 1, wide);
@@ -2915,28 +2892,21 @@ int main(void) {
     if (emulated) {
         cuda_on_cpu_set("CAPABILITY", "9.0");
         cuda_on_cpu_set("MULTIPROCESSORS", "2"); /* few blocks, so each walks several tiles */
-        for (int pairs = 0; pairs < 2; pairs++) {
-            CHECK_INT(open_mode(&modes[2 + pairs], 0, pairs, &error), VP_OK);
-            CHECK(strstr(modes[2 + pairs].queue->note, "wgmma") == NULL && strstr(modes[2 + pairs].queue->note, "clusters") == NULL);
-        }
+        CHECK_INT(open_mode(&modes[2], 0, VP_GPU_WGMMA, &error), VP_OK);
+        CHECK(strstr(modes[2].queue->note, "wgmma") == NULL);
         cuda_on_cpu_set("MULTIPROCESSORS", NULL);
         cuda_on_cpu_set("CAPABILITY", NULL);
     } else if (on_gpu()) {
         vp_device_info info;
-        by_wgmma = backend->device_describe(0, &info, NULL) == VP_OK && info.compute_major == 9 && info.compute_minor == 0;
-        if (by_wgmma) CHECK_INT(open_mode(&modes[3], 0, 1, &error), VP_OK);
+        if (backend->device_describe(0, &info, NULL) == VP_OK && info.compute_major == 9 && info.compute_minor == 0)
+            CHECK_INT(open_mode(&modes[2], 0, VP_GPU_WGMMA, &error), VP_OK);
     }
     test_opening();
     test_shared_kernels();
     test_pruning_kernels();
     test_linears();
-    for (int way = 1; way < 3; way++) test_wgmma(way);
-    test_attentions();
-    test_routes();
-    test_decode();
-    test_backend();
-    test_failures();
+    RUN_TESTS(test_wgmma, test_attentions, test_routes, test_decode, test_backend, test_failures);
     test_components(device);
-    for (int wide = 0; wide < 4; wide++) if (modes[wide].queue) backend->close(modes[wide].queue);
+    for (int wide = 0; wide < 3; wide++) if (modes[wide].queue) backend->close(modes[wide].queue);
     return check_done(program);
 }

@@ -102,9 +102,7 @@ int main(void) {
     if (!program_begin("clock")) return 1;
     program = built("tests/vlmprof-clock");
     setenv("OMP_NUM_THREADS", "1", 1);
-    test_run();
-    test_profile();
-    test_sweep();
+    RUN_TESTS(test_run, test_profile, test_sweep);
     program_end();
     free(json_nodes);
     return check_done("test_clock");

@@ -171,15 +171,12 @@ static void test_medians(void) {
     CHECK(last.out && strstr(last.out, "\n2 runs after a warm-up; medians\n") && !strstr(last.out, " ["));
     CHECK_INT(cli(WORDS "--num_runs 3"), 0);
     CHECK(last.out && strstr(last.out, "[min, max] of 3 runs covers the median at 75 %\n") && strstr(last.out, "ms, median [range]"));
-    CHECK_INT(cli(WORDS "--num_runs 6"), 0);
-    CHECK(last.out && strstr(last.out, "[low, high] of 6 runs covers the median at 96.9 %\n"));
+    EXITS(cli(WORDS "--num_runs 6"), 0, out, "[low, high] of 6 runs covers the median at 96.9 %\n");
     CHECK(last.out && strstr(last.out, "\ndecode_tokens_per_s ") && strstr(last.out, "\noutput_tokens_per_s ") && strstr(last.out, "TPOT, time per output token"));
     CHECK(last.out && strstr(last.out, "ITL, inter-token latency"));
     check_case("run --cold: no warm-up, as reported in the output");
-    CHECK_INT(cli(WORDS "--cold"), 0);
-    CHECK(last.out && strstr(last.out, "\n1 run without a warm-up (--cold); "));
-    CHECK_INT(cli(WORDS "--cold --num_runs 3"), 0);
-    CHECK(last.out && strstr(last.out, "\n3 runs without a warm-up (--cold): the first is cold; medians"));
+    EXITS(cli(WORDS "--cold"), 0, out, "\n1 run without a warm-up (--cold); ");
+    EXITS(cli(WORDS "--cold --num_runs 3"), 0, out, "\n3 runs without a warm-up (--cold): the first is cold; medians");
     if (cli_json(WORDS "--cold --json", 0, &d)) {
         CHECK_INT(d.nodes[member(&d, 0, "warm")].type, VP_JSON_FALSE);
         free(d.nodes);
@@ -222,9 +219,7 @@ static void test_run(void) {
     run_case("a6-text-only", "-p 'Is there a clock next to the bridge?'");
     snprintf(words, sizeof words, "%s -p ' User: What can be seen behind the white tower? Assistant:' --raw_prompt", check_golden("images/img-333x517.png"));
     run_case("b2-adaptive-k8", words);
-    test_run_json();
-    test_medians();
-    test_interrupt();
+    RUN_TESTS(test_run_json, test_medians, test_interrupt);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ bad input */
@@ -371,8 +366,7 @@ static void test_bad_input(void) {
     REFUSED("run -p a --synthetic tiny --dump %F/file/x", 5, "file");
     make_empty(in_folder("dumped"));
     make_empty(in_folder("dumped/logits.npy"));
-    CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1 --dump %F/dumped"), 5);
-    CHECK(strstr(last.err, "dumped/logits.npy: it cannot be written: this is a folder") != NULL);
+    EXITS(cli("run -p a --synthetic tiny --max_new_tokens 1 --dump %F/dumped"), 5, err, "dumped/logits.npy: it cannot be written: this is a folder");
 }
 
 /* the numbers of a list in case.json */
@@ -471,12 +465,9 @@ static void test_other_models(void) {
     CHECK(last.out && strstr(last.out, "200x150 -> 256x192, 13 views of 64x64 (3 rows x 4 cols + the whole image)"));
     CHECK(last.out && strstr(last.out, "99 = 83 image (52 features, 27 separators, 4 marker) + 16 text"));
     check_case("run: the image sizes of other models");
-    CHECK_INT(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1 --image_knob longest_edge=64"), 0);
-    CHECK(last.out && strstr(last.out, "1 view of 64x64"));
-    CHECK_INT(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1 --vision_tokens 51"), 0);
-    CHECK(last.out && strstr(last.out, "(3 rows x 3 cols + the whole image)"));
-    CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 1 --image_knob max_patches=1"), 0);
-    CHECK(last.out && strstr(last.out, "1 view of"));
+    EXITS(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1 --image_knob longest_edge=64"), 0, out, "1 view of 64x64");
+    EXITS(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1 --vision_tokens 51"), 0, out, "(3 rows x 3 cols + the whole image)");
+    EXITS(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 1 --image_knob max_patches=1"), 0, out, "1 view of");
     CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 1 --json --vision_tokens 20"), 0);
     CHECK(last.out && strstr(last.out, "\"actual_vision_tokens\": 20") && strstr(last.out, "\"architecture\": \"InternVL\""));
     CHECK_INT(cli("run " PICTURE "--synthetic tiny-gemma3 -p hi --max_new_tokens 1 --image_knob min_crop_size=40"), 0);
@@ -484,8 +475,11 @@ static void test_other_models(void) {
     CHECK_INT(cli("run " PICTURE "--synthetic tiny-gemma3 -p hi --max_new_tokens 1 --json --vision_tokens 47 --num_active_blocks 4"), 0);
     CHECK(last.out && strstr(last.out, "\"actual_vision_tokens\": 16") && strstr(last.out, "\"architecture\": \"Gemma 3\""));
     check_case("run: a profile of another model, and text files given as images");
+    const char *kept = program;
+    program = built("tests/vlmprof-hooks"); /* with given ceilings */
     CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 2 --profile --html %F/other.html"), 0);
     CHECK_INT(cli("run " OTHER "llava/checkpoint -p hi --max_new_tokens 2 --profile"), 0);
+    program = kept;
     check_case("run: options that other models do not support");
     REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE reads only text");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --style vqa2", 2, "--style");
@@ -545,12 +539,10 @@ static void test_other_folders(void) {
     check_case("run: another chat template, no template, tokens that end an answer");
     write_text(in_folder("llava/preprocessor_config.json"), "{\"size\": {\"shortest_edge\": 84}, \"crop_size\": {\"height\": 84, \"width\": 84}}");
     write_text(in_folder("llava/chat_template.jinja"), "{{ messages }}");
-    CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
-    CHECK(last.err && strstr(last.err, "its chat template is unknown"));
+    EXITS(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0, err, "its chat template is unknown");
     remove(in_folder("llava/chat_template.jinja"));
     write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, 3]}");
-    CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
-    CHECK(last.err && strstr(last.err, "it has no chat template"));
+    EXITS(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0, err, "it has no chat template");
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold --raw_prompt"), 0);
     CHECK(last.err && !strstr(last.err, "chat template"));
     check_case("run: the second end token also ends an answer");
@@ -561,8 +553,7 @@ static void test_other_folders(void) {
         if (CHECK(list) && CHECK((list = strchr(list, '[')) != NULL)) {
             snprintf(file, sizeof file, "{\"eos_token_id\": [2, %d]}", atoi(list + 1 + strspn(list + 1, " \n")));
             write_text(in_folder("llava/generation_config.json"), file);
-            CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 4 --cold --raw_prompt"), 0);
-            CHECK(last.out && strstr(last.out, "the last is EOS"));
+            EXITS(cli("run --model %F/llava -p a --max_new_tokens 4 --cold --raw_prompt"), 0, out, "the last is EOS");
         }
     }
     write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, \"x\"]}");
@@ -619,8 +610,7 @@ static void test_integers(void) {
         CHECK(last.out && strstr(last.out, "\"head_weights\": \"int8\""));
     }
     check_case("run --activations");
-    CHECK_INT(cli("run --synthetic tiny -p What --device cpu --weights int8 --activations bf16 --max_new_tokens 2"), 0);
-    CHECK(last.out && strstr(last.out, " for 1024; activations bf16\n"));
+    EXITS(cli("run --synthetic tiny -p What --device cpu --weights int8 --activations bf16 --max_new_tokens 2"), 0, out, " for 1024; activations bf16\n");
     CHECK_INT(cli("run --synthetic tiny -p What --device cpu --weights int8 --activations bf16 --max_new_tokens 2 --json"), 0);
     CHECK(last.out && strstr(last.out, "\"activations_used\": \"bf16\""));
     CHECK_INT(cli("run --synthetic tiny -p What --device cpu --max_new_tokens 2 --json"), 0);
@@ -635,14 +625,7 @@ static void test_integers(void) {
 
 int main(void) {
     if (!command_begin("command_run")) return 1;
-    test_integers();
-    test_vision_integers();
-    test_show_prompt();
-    test_run();
-    test_end_of_answer();
-    test_bad_folders();
-    test_bad_input();
-    test_other_models();
-    test_other_folders();
+    RUN_TESTS(test_integers, test_vision_integers, test_show_prompt, test_run, test_end_of_answer, test_bad_folders,
+              test_bad_input, test_other_models, test_other_folders);
     return command_end("test_command_run");
 }

@@ -34,23 +34,23 @@ static double direct(const float *base, const float *other, size_t count) {
 }
 static void test_divergence(void) {
     static const double spreads[] = {0.5, 3, 30, 300}, changes[] = {0, 1e-6, 1e-3, 0.1, 2, 50};
-    enum { COUNT = 700 };
-    float base[COUNT], other[COUNT], wrong[COUNT];
+    enum { VALUES = 700 };
+    float base[VALUES], other[VALUES], wrong[VALUES];
     check_case("KL divergences of logits, small and large, against long double: within 1e-12, or 1e-9 for tiny ones");
     for (int s = 0; s < 4; s++)
         for (int c = 0; c < 6; c++) {
-            for (int i = 0; i < COUNT; i++) {
+            for (int i = 0; i < VALUES; i++) {
                 base[i] = (float)(spreads[s] * (draw() - 0.5));
                 other[i] = (float)((double)base[i] + changes[c] * (draw() - 0.5));
             }
-            for (int i = 0; i < COUNT; i++) wrong[i] = other[COUNT - 1 - i];
-            double want = direct(base, other, COUNT);
-            double got = kl_divergence(base, other, COUNT);
+            for (int i = 0; i < VALUES; i++) wrong[i] = other[VALUES - 1 - i];
+            double want = direct(base, other, VALUES);
+            double got = kl_divergence(base, other, VALUES);
             CHECK_NEAR(got, want, 1e-12 * fabs(want) + 1e-18 + (fabs(want) < 1e-6 ? 1e-9 * fabs(want) + 1e-19 : 0));
             CHECK(got >= 0);
-            if (c < 4) CHECK(fabs(kl_divergence(base, wrong, COUNT) - want) > 1e-9); /* another order gives another divergence */
+            if (c < 4) CHECK(fabs(kl_divergence(base, wrong, VALUES) - want) > 1e-9); /* another order gives another divergence */
         }
-    CHECK_NEAR(kl_divergence(base, base, COUNT), 0, 0);
+    CHECK_NEAR(kl_divergence(base, base, VALUES), 0, 0);
 }
 /* A list of the `count` likeliest tokens of a distribution, whose names are numbers. The caller provides names and step. */
 static void list_of(const double *p, int tokens, int count, char (*names)[8], struct likely *top, struct likely_step *step) {
@@ -442,13 +442,7 @@ static void test_servers(void) {
 
 int main(void) {
     if (!command_begin("fidelity")) return 1;
-    test_divergence();
-    test_bounds();
-    test_differences();
-    test_along_the_answer();
-    test_choices();
-    test_tables();
-    test_without_answers();
-    test_servers();
+    RUN_TESTS(test_divergence, test_bounds, test_differences, test_along_the_answer, test_choices, test_tables,
+              test_without_answers, test_servers);
     return command_end("test_fidelity");
 }

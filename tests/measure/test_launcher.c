@@ -134,8 +134,6 @@ static void test_rank_device(void) {
 }
 
 int main(void) {
-    test_rank();
-    test_rank_errors();
-    test_rank_device();
+    RUN_TESTS(test_rank, test_rank_errors, test_rank_device);
     return check_done("test_launcher");
 }

@@ -8,15 +8,15 @@ static struct pass_result *made(int32_t count) {
     struct pass_result *runs = runs_make(count, 5);
     for (int32_t k = 0; k < count; k++) {
         runs[k].total_ns = INT64_C(4000) * MS * (k + 1);
-        runs[k].token_count = 4;
-        for (int i = 0; i < 5; i++) runs[k].step_ns[i] = (i + 1) * 10 * MS;
+        runs[k].reply.token_count = 4;
+        for (int i = 0; i < 5; i++) runs[k].reply.step_ns[i] = (i + 1) * 10 * MS;
         for (int i = 0; i < VP_STAGE_COUNT; i++) {
-            runs[k].times.ran[i] = 1;
-            runs[k].times.device_ns[i] = (INT64_C(1) << i) * MS;
-            runs[k].times.wall_ns[i] = (INT64_C(1000) + i) * MS;
-            runs[k].times.launches[i] = 100 + i;
-            runs[k].times.flops[i] = 200 + i;
-            runs[k].times.bytes[i] = 300 + i;
+            runs[k].reply.times.ran[i] = 1;
+            runs[k].reply.times.device_ns[i] = (INT64_C(1) << i) * MS;
+            runs[k].reply.times.wall_ns[i] = (INT64_C(1000) + i) * MS;
+            runs[k].reply.times.launches[i] = 100 + i;
+            runs[k].reply.times.flops[i] = 200 + i;
+            runs[k].reply.times.bytes[i] = 300 + i;
         }
     }
     return runs;
@@ -74,17 +74,17 @@ static void test_metric(void) {
 static void test_missing(void) {
     struct pass_result *run = made(1);
     check_case("a stage that did not run has no number and adds nothing");
-    run->times.ran[VP_STAGE_VIT] = 0;
+    run->reply.times.ran[VP_STAGE_VIT] = 0;
     CHECK(isnan(metric_of(run, METRIC_VISION)) && isnan(metric_of(run, stage_metric(VP_STAGE_VIT, 0))));
     CHECK_NEAR(metric_of(run, METRIC_TTFT), power(0, VP_STAGE_SAMPLE) - 4, 1e-9);
-    run->times.ran[VP_STAGE_HEAD] = 0;
+    run->reply.times.ran[VP_STAGE_HEAD] = 0;
     CHECK_NEAR(metric_of(run, METRIC_PREFILL), 32 + 64 + 256, 1e-9);
-    run->token_count = 1;
+    run->reply.token_count = 1;
     CHECK(isnan(metric_of(run, METRIC_PER_TOKEN)) && isnan(decode_rate_of(run)));
     CHECK_NEAR(metric_of(run, METRIC_DECODE), 0, 0);
-    run->token_count = 2;
+    run->reply.token_count = 2;
     CHECK_NEAR(metric_of(run, METRIC_PER_TOKEN), 10, 1e-9);
-    run->times.ran[VP_STAGE_PREFILL] = 0; /* no stage was timed, so only the total is known */
+    run->reply.times.ran[VP_STAGE_PREFILL] = 0; /* no stage was timed, so only the total is known */
     for (int metric = 0; metric < stage_metric(0, DETAIL_COUNT); metric++) CHECK(isnan(metric_of(run, metric)) == (metric != METRIC_TOTAL));
     runs_free(run, 1);
 }
@@ -94,7 +94,7 @@ static void test_many(void) {
     check_case("means over runs: none if a run lacks the number");
     CHECK_NEAR(metric_mean(runs, 3, METRIC_TOTAL), 8000, 1e-9);
     CHECK_NEAR(metric_mean(runs, 1, METRIC_TOTAL), 4000, 1e-9);
-    runs[1].times.ran[VP_STAGE_PREFILL] = 0;
+    runs[1].reply.times.ran[VP_STAGE_PREFILL] = 0;
     CHECK(isnan(metric_mean(runs, 3, METRIC_DECODE)));
     CHECK_NEAR(metric_mean(runs, 1, METRIC_DECODE), 60, 1e-9);
     runs_free(runs, 3);
@@ -148,7 +148,7 @@ static struct pass_result *answered(int64_t tokens, size_t pieces) {
     served->first_ns = pieces ? at_ms[0] * MS : -1;
     served->is_streamed = 1;
     served->usage.completion_tokens = tokens;
-    run->token_count = tokens > 0 ? (int32_t)tokens : 0;
+    run->reply.token_count = tokens > 0 ? (int32_t)tokens : 0;
     run->total_ns = (pieces ? at_ms[pieces - 1] : 400) * MS;
     return run;
 }
@@ -167,6 +167,10 @@ static void test_served(void) {
     CHECK_NEAR(metric_of(run, METRIC_PER_TOKEN), 10, 1e-9); /* 100 ms for 10 tokens, not for 3 parts */
     CHECK_NEAR(decode_rate_of(run), 100, 1e-9);
     CHECK_NEAR(output_rate_of(run), 11 / 0.35, 1e-9);
+    struct pass_result *silent = answered(0, 1), *uncounted = answered(-1, 1);
+    CHECK(output_rate_of(silent) == 0 && isnan(output_rate_of(uncounted)));
+    runs_free(silent, 1);
+    runs_free(uncounted, 1);
     CHECK_INT(served_gaps(run->served, gaps), 3);
     CHECK(gaps[0] == 10 && gaps[1] == 40 && gaps[2] == 50);
     CHECK(!served_lacks(run, METRIC_TOTAL) && !served_lacks(run, METRIC_TTFT) && !served_lacks(run, METRIC_PER_TOKEN));
@@ -203,10 +207,6 @@ static void test_served(void) {
     for (int i = 0; i < TERM_COUNT; i++) CHECK(strlen(served_meaning(i)) + strlen(TERMS[i].key) + 2 < TERM_BYTES);
 }
 int main(void) {
-    test_ranges();
-    test_metric();
-    test_missing();
-    test_many();
-    test_served();
+    RUN_TESTS(test_ranges, test_metric, test_missing, test_many, test_served);
     return check_done("test_metrics");
 }

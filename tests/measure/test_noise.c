@@ -285,14 +285,7 @@ static void test_cost(void) {
 }
 int main(void) {
     if (!folder_make("noise")) return 1;
-    test_read();
-    test_torn();
-    test_between();
-    test_rule();
-    test_spread();
-    test_json();
-    test_words();
-    test_cost();
+    RUN_TESTS(test_read, test_torn, test_between, test_rule, test_spread, test_json, test_words, test_cost);
     remove_folder(folder);
     return check_done("test_noise");
 }

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "measure/provenance.h"
+#include "measure/record.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"

@@ -33,7 +33,7 @@ static void make(void) {
     layout->crops = 2; layout->tiling.rows = 1; layout->tiling.cols = 2; layout->canvas_height_px = 336; layout->canvas_width_px = 560;
     layout->feature_tokens = 384; layout->theoretical_tokens = 432; layout->image_tokens = 400;
     cuts.count = 1;
-    sample.text_count = 7;
+    sample.tokens.count = 7;
     sample.prompt = (char *)(size_t)"the prompt";
     sample.record = (char *)(size_t)"{\"question\": \"q\", \"answers\": [\"cat\", \"cat\", \"cat\"]}";
     point.sample = &sample; point.cuts = &cuts; point.knobs = &knobs; point.target_tokens = 440; point.target_crops = 3;
@@ -43,14 +43,14 @@ static void make(void) {
     point.runs = runs; point.run_count = 2; point.metric = VP_SCORE_VQA_SEED;
     for (int r = 0; r < 2; r++) {
         runs[r].total_ns = INT64_C(100000000) * (r + 1);
-        runs[r].token_count = 3 - r;
+        runs[r].reply.token_count = 3 - r;
         runs[r].answer = copy_text("cat", 3);
         runs[r].answer_bytes = 3;
-        for (int i = 0; i < 4; i++) { runs[r].tokens[i] = 50 + i; runs[r].step_ns[i] = (10 * r + i + 1) * 1000000; }
+        for (int i = 0; i < 4; i++) { runs[r].reply.tokens[i] = 50 + i; runs[r].reply.step_ns[i] = (10 * r + i + 1) * 1000000; }
         for (int i = 0; i < VP_STAGE_COUNT; i++) {
-            runs[r].times.ran[i] = i != VP_STAGE_H2D;
-            runs[r].times.device_ns[i] = runs[r].times.wall_ns[i] = (i + 1) * (r + 1) * 1000000;
-            runs[r].times.launches[i] = i + r;
+            runs[r].reply.times.ran[i] = i != VP_STAGE_H2D;
+            runs[r].reply.times.device_ns[i] = runs[r].reply.times.wall_ns[i] = (i + 1) * (r + 1) * 1000000;
+            runs[r].reply.times.launches[i] = i + r;
         }
     }
 }
@@ -66,7 +66,7 @@ static void test_layout(void) {
     check_case("... with only text, and with an unusable image");
     point.cuts = NULL;
     knob_set_text(&knobs, KNOB_TIER, NULL);
-    sample.no_bos = 1;
+    sample.tokens.no_bos = 1;
     begin();
     put_point_layout(&writer, &point);
     CHECK_TEXT(end(), "{\"tier\": null, \"target_vision_tokens\": null, \"target_crops\": null, \"top_k\": 4, \"num_active_blocks\": 2, "
@@ -82,10 +82,10 @@ static void test_layout(void) {
 static void test_tokens(void) {
     check_case("tokens of the first run");
     make();
-    runs[0].ended_by_eos = 5;
+    runs[0].reply.ended_by_eos = 5;
     put_point_tokens(begin(), &point);
     CHECK_TEXT(end(), "{\"output_tokens\": 3, \"content_tokens\": 2, \"ends_with_eos\": true}");
-    runs[0].ended_by_eos = 0;
+    runs[0].reply.ended_by_eos = 0;
     put_point_tokens(begin(), &point);
     CHECK_TEXT(end(), "{\"output_tokens\": 3, \"content_tokens\": 3, \"ends_with_eos\": false}");
     point.run_count = 0;
@@ -123,6 +123,9 @@ static void test_served(void) {
     put_served_point(begin(), &point, &sizes);
     const char *text = end();
     CHECK(strstr(text, "\"sent_ms\": 0.0, \"headers_ms\": null, \"first_output_ms\": 0.0, ") != NULL);
+    served->usage.image_tokens = 77;
+    put_served_layout(begin(), &point, &sizes);
+    CHECK(strstr(end(), "\"actual_vision_tokens\": 77") != NULL);
     served->sent_ns = served->first_output_ns = -1;
     served->headers_ns = 0;
     put_served_point(begin(), &point, &sizes);
@@ -142,12 +145,12 @@ static void test_answer(void) {
     answer_is("{\"accuracy\": 1.0, \"accuracy_reason\": null, \"pred\": \"cat\", \"pred_cleaned\": \"cat\", \"unparsed\": false, \"truncated\": true, \"empty\": false, "
               "\"output_token_ids\": [50, 51, 52], \"answers_equal_over_runs\": false, \"prompt\": \"the prompt\"}");
     check_case("the same tokens in all runs, ended by EOS; another answer");
-    runs[1].token_count = 3;
-    runs[0].ended_by_eos = 1;
+    runs[1].reply.token_count = 3;
+    runs[0].reply.ended_by_eos = 1;
     runs[0].answer[0] = 'b';
     answer_is("{\"accuracy\": 0.0, \"accuracy_reason\": null, \"pred\": \"bat\", \"pred_cleaned\": \"bat\", \"unparsed\": false, \"truncated\": false, \"empty\": false, "
               "\"output_token_ids\": [50, 51, 52], \"answers_equal_over_runs\": true, \"prompt\": \"the prompt\"}");
-    runs[1].tokens[2]++;
+    runs[1].reply.tokens[2]++;
     point.ignore_eos = 1;
     runs[0].answer[0] = 0; /* the text to score ends here, but the written text does not */
     answer_is("{\"accuracy\": 0.0, \"accuracy_reason\": null, \"pred\": \"\\u0000at\", \"pred_cleaned\": \"\", \"unparsed\": false, \"truncated\": null, "
@@ -209,12 +212,7 @@ static void test_metadata(void) {
 }
 
 int main(void) {
-    test_layout();
-    test_tokens();
-    test_times();
-    test_served();
-    test_answer();
-    test_metadata();
+    RUN_TESTS(test_layout, test_tokens, test_times, test_served, test_answer, test_metadata);
     knob_values_free(&knobs);
     runs_free(runs, 2);
     free(out.data);

@@ -31,14 +31,13 @@ static struct pass_input good_input(void) {
     struct pass_input input = {0};
     input.images = &image;
     input.cuts = &cuts;
-    input.text_ids = sample.text_ids;
-    input.text_count = sample.text_count;
-    input.top_k = 1;
-    input.blocks = blocks;
-    input.block_count = model.config.block_count;
-    input.new_tokens = NEW_TOKENS;
-    input.ignore_eos = 1;
-    input.timing = VP_TIMING_STAGE;
+    input.tokens = sample.tokens;
+    input.engine.top_k = 1;
+    input.engine.active_blocks = blocks;
+    input.engine.active_block_count = model.config.block_count;
+    input.engine.max_new_tokens = NEW_TOKENS;
+    input.engine.ignore_eos = 1;
+    input.engine.timing = VP_TIMING_STAGE;
     input.ranges = &ranges;
     return input;
 }
@@ -94,9 +93,9 @@ static void check_good_pass(void) {
     CHECK_INT(vp_ranges_clear(&ranges), VP_OK);
     CHECK_INT(request_run(&session, &input, run, &error), VP_OK);
     check_ranges(names, 4);
-    CHECK_INT(run->token_count, NEW_TOKENS);
+    CHECK_INT(run->reply.token_count, NEW_TOKENS);
     CHECK(run->total_ns >= records[0].end_ns - records[0].begin_ns);
-    CHECK(run->times.ran[VP_STAGE_PREPROCESS] && run->times.ran[VP_STAGE_DETOK]);
+    CHECK(run->reply.times.ran[VP_STAGE_PREPROCESS] && run->reply.times.ran[VP_STAGE_DETOK]);
 }
 static void check_failure(const struct pass_input *input, vp_result want, const char *const *names, int64_t count) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -126,7 +125,7 @@ static void test_engine_fails(void) {
     static const char *const names[] = {"request", "preprocess", "engine"};
     struct pass_input input = good_input();
     check_case("the engine rejects a request: the ranges are closed");
-    input.top_k = model.config.expert_count + 1;
+    input.engine.top_k = model.config.expert_count + 1;
     check_failure(&input, VP_ERR_RANGE, names, 3);
 }
 

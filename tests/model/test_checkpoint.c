@@ -874,22 +874,9 @@ static void test_memory(void) {
 
 int main(void) {
     if (!folder_make("checkpoint")) return 1;
-    test_conversions();
-    test_config();
-    test_presets();
-    test_rope_scaling();
-    test_internvl_chat();
-    test_published_configs();
-    test_headers();
-    test_find();
-    test_folders();
-    test_folder_errors();
-    test_model_faults();
-    test_original_format();
-    test_advise();
-    test_golden_models();
-    test_file_read();
-    test_memory();
+    RUN_TESTS(test_conversions, test_config, test_presets, test_rope_scaling, test_internvl_chat,
+              test_published_configs, test_headers, test_find, test_folders, test_folder_errors, test_model_faults,
+              test_original_format, test_advise, test_golden_models, test_file_read, test_memory);
     remove_folder(folder);
     FREE_ALL(config_text, preprocessor_text);
     return check_done("test_checkpoint");

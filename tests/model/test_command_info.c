@@ -26,6 +26,8 @@ static void test_info(void) {
     CHECK_INT(cli("info"), 0);
     CHECK(last.out && strstr(last.out, VLMPROF_VERSION) && strstr(last.out, "\ncpu ") && strstr(last.out, "\nhuge pages  ")
           && strstr(last.out, "plain") && strstr(last.out, "\ngpu ") && !*last.err);
+    const char *fp32 = last.out ? strstr(last.out, "\n  fp32 ") : NULL;
+    CHECK(fp32 && !strstr(fp32, "avx512bf16 for") && !strstr(fp32, "amx for")); /* these multiply bf16 */
     if (cli_json("info --json", 0, &d)) {
         cpu = member(&d, 0, "cpu");
         check_keys(&d, 0, "schema version compiler cuda_toolkit cpu gpus gpus_note gpu_tools model");

@@ -229,9 +229,6 @@ static void test_datasets(void) {
 }
 
 int main(void) {
-    test_goldens();
-    test_rules();
-    test_refusals();
-    test_datasets();
+    RUN_TESTS(test_goldens, test_rules, test_refusals, test_datasets);
     return check_done("test_prompt");
 }

@@ -685,14 +685,12 @@ static void test_load_variants(void) {
         static const int32_t last[2] = { 1, 7 };
         vp_tokenizer *t;
         check_case("a token spelled with a real space is not the merge of a space");
-        {
-            char *literal = mini_edited("\"a\":1", "\" \":10,\"<em>\":9,\"a\":1");
-            static const int32_t space[2] = { 1, 5 };
-            t = load_text(literal);
-            if (t) encode_is(t, "a ", 2, space, 2);
-            vp_tokenizer_free(t);
-            free(literal);
-        }
+        char *literal = mini_edited("\"a\":1", "\" \":10,\"<em>\":9,\"a\":1");
+        static const int32_t space[2] = { 1, 5 };
+        t = load_text(literal);
+        if (t) encode_is(t, "a ", 2, space, 2);
+        vp_tokenizer_free(t);
+        free(literal);
         check_case("a merge listed twice has its last rank");
         t = load_text(text);
         if (t) encode_is(t, "aba", 3, last, 2);
@@ -797,25 +795,10 @@ static void test_memory(void) {
 }
 
 int main(void) {
-    test_tiny();
-    test_goldens();
-    test_other_models();
-    test_metaspace();
-    test_other_refusals();
-    test_classes();
-    test_pipeline();
-    test_words();
-    test_nfc();
-    test_added_and_nfc();
-    test_merges();
-    test_decode();
-    test_decode_tokens();
-    test_byte_tokenizer();
-    test_special_ids();
-    test_load_errors();
-    test_load_variants();
-    test_call_errors();
-    test_memory();
+    RUN_TESTS(test_tiny, test_goldens, test_other_models, test_metaspace, test_other_refusals, test_classes,
+              test_pipeline, test_words, test_nfc, test_added_and_nfc, test_merges, test_decode, test_decode_tokens,
+              test_byte_tokenizer, test_special_ids, test_load_errors, test_load_variants, test_call_errors,
+              test_memory);
     check_case("every allocation was freed");
     CHECK_INT(allocations_live, 0);
     return check_done("test_tokenizer");

@@ -729,38 +729,23 @@ static void test_compare_errors(void) {
     CHECK_INT(vp_compare_plan(0.1, 0.01, 0.03, 0.05, 0.9, &n), VP_OK);
     CHECK_INT(n, 1085); /* 100 (1.6449 + 1.6449)^2 = 1082.2, plus a few for t */
     check_case("t rejects bad input");
-    {
-        vp_mean_interval t;
-        CHECK_INT(vp_paired_t(a, b, 3, 0.95, &t), VP_ERR_RANGE);
-        CHECK_INT(vp_paired_t(a, a, 1, 0.95, &t), VP_ERR_RANGE);
-        CHECK_INT(vp_paired_t(a, a, 3, 1.0, &t), VP_ERR_RANGE);
-    }
-    {
-        uint64_t low = 3, high = 4;
-        double coverage = 5;
-        CHECK_INT(vp_median_interval(0, 0.95, &low, &high, &coverage), VP_ERR_RANGE);
-        CHECK_INT(vp_median_interval(UINT64_C(1) << 53, 0.95, &low, &high, &coverage), VP_ERR_RANGE);
-        CHECK_INT(vp_median_interval(9, 1, &low, &high, &coverage), VP_ERR_RANGE);
-        CHECK_INT(vp_median_interval(5, 0.95, &low, &high, &coverage), VP_ERR_MISMATCH);
-        CHECK(low == 3 && high == 4 && coverage == 5);
-    }
+    vp_mean_interval t;
+    CHECK_INT(vp_paired_t(a, b, 3, 0.95, &t), VP_ERR_RANGE);
+    CHECK_INT(vp_paired_t(a, a, 1, 0.95, &t), VP_ERR_RANGE);
+    CHECK_INT(vp_paired_t(a, a, 3, 1.0, &t), VP_ERR_RANGE);
+    uint64_t low = 3, high = 4;
+    double coverage = 5;
+    CHECK_INT(vp_median_interval(0, 0.95, &low, &high, &coverage), VP_ERR_RANGE);
+    CHECK_INT(vp_median_interval(UINT64_C(1) << 53, 0.95, &low, &high, &coverage), VP_ERR_RANGE);
+    CHECK_INT(vp_median_interval(9, 1, &low, &high, &coverage), VP_ERR_RANGE);
+    CHECK_INT(vp_median_interval(5, 0.95, &low, &high, &coverage), VP_ERR_MISMATCH);
+    CHECK(low == 3 && high == 4 && coverage == 5);
 }
 
 int main(void) {
     repeats_asked();
-    test_pareto_golden();
-    test_intervals_golden();
-    test_tests_golden();
-    test_statistics_golden();
-    test_special();
-    test_adjust();
-    test_epsilon();
-    test_front_errors();
-    test_bootstrap();
-    test_effects();
-    test_gain();
-    test_bootstrap_coverage();
-    test_verdicts();
-    test_compare_errors();
+    RUN_TESTS(test_pareto_golden, test_intervals_golden, test_tests_golden, test_statistics_golden, test_special,
+              test_adjust, test_epsilon, test_front_errors, test_bootstrap, test_effects, test_gain,
+              test_bootstrap_coverage, test_verdicts, test_compare_errors);
     return check_done("test_analysis");
 }

@@ -27,19 +27,13 @@ static void test_best(void) {
     CHECK_INT(run("best %%F/made --budget_ms 1000000"), 0);
     CHECK(strstr(last.out, "high k8 b16: the best") && strstr(last.out, "100.0 % of 800 timed requests") && strstr(last.out, "vlmprof run IMAGE -p TEXT --model made"));
     check_case("if no configuration meets it: exit 1, and the fastest one");
-    run("best %%F/made --budget_ms 1");
-    check_refused(1, "the fastest is low k4 b12");
-    run("best %%F/made --budget_ms 1000 --min_accuracy 0.99");
-    check_refused(1, "0.99");
+    check_refused(run("best %%F/made --budget_ms 1"), 1, "the fastest is low k4 b12");
+    check_refused(run("best %%F/made --budget_ms 1000 --min_accuracy 0.99"), 1, "0.99");
     check_case("exit codes of best");
-    run("best %%F/made");
-    check_refused(2, "--budget_ms");
-    run("best");
-    check_refused(2, "folder");
-    run("best %%F/made --budget_ms x");
-    check_refused(2, "budget_ms");
-    run("best %%F/none --budget_ms 1");
-    check_refused(3, "/none: no such file or folder");
+    check_refused(run("best %%F/made"), 2, "--budget_ms");
+    check_refused(run("best"), 2, "folder");
+    check_refused(run("best %%F/made --budget_ms x"), 2, "budget_ms");
+    check_refused(run("best %%F/none --budget_ms 1"), 3, "/none: no such file or folder");
 }
 
 
@@ -70,19 +64,16 @@ static void test_texts(void) {
     check_case("a percentile of too few samples has no bracket");
     t.samples = 3;
     write_sweep("few", &t);
-    CHECK_INT(run("best %%F/few --budget_ms 1000"), 0);
-    CHECK(strstr(last.out, " ms; P95 of latency: no 95 % interval, which needs 72 samples\n") != NULL);
+    EXITS(run("best %%F/few --budget_ms 1000"), 0, out, " ms; P95 of latency: no 95 % interval, which needs 72 samples\n");
     CHECK_INT(run("best %%F/few --budget_ms 1000 --percentile mean"), 0);
     CHECK(strstr(last.out, "] ms\n") && !strstr(last.out, "no 95 % interval"));
     t.samples = 60;
     t.more = ", \"head_weights\": \"int8\", \"vision_weights\": \"bf16\"";
     write_sweep("head", &t);
-    CHECK_INT(run("best %%F/head --budget_ms 1000"), 0);
-    CHECK(strstr(last.out, " --weights fp32 --head_weights int8 --max_new_tokens 8") != NULL);
+    EXITS(run("best %%F/head --budget_ms 1000"), 0, out, " --weights fp32 --head_weights int8 --max_new_tokens 8");
     t.more = ", \"ignore_eos\": true";
     write_sweep("more", &t);
-    CHECK_INT(run("best %%F/more --budget_ms 1000"), 0);
-    CHECK(strstr(last.out, " --max_new_tokens 8 --ignore_eos") != NULL);
+    EXITS(run("best %%F/more --budget_ms 1000"), 0, out, " --max_new_tokens 8 --ignore_eos");
     CHECK_INT(run("best %%F/fp32 --budget_ms 1000"), 0);
     CHECK(!strstr(last.out, "--ignore_eos"));
     CHECK(strstr(last.out, " --weights fp32 --max_new_tokens 8") != NULL);
@@ -115,9 +106,7 @@ static void test_ties(void) {
 
 int main(void) {
     if (!program_begin("best")) return 1;
-    test_best();
-    test_ties();
-    test_texts();
+    RUN_TESTS(test_best, test_ties, test_texts);
     program_end();
     free(json_nodes);
     return check_done("test_best");

@@ -186,12 +186,9 @@ static void test_not_comparable(void) {
     t.device = "cuda:0: other";
     t.seed = 43;
     write_sweep("b", &t);
-    run("compare %%F/a %%F/b");
-    check_refused(2, "device (cpu: test / cuda:0: other), seed (42 / 43); --force device seed");
-    run("compare %%F/a %%F/b --force device");
-    check_refused(2, "seed (42 / 43)");
-    CHECK_INT(run("compare %%F/a %%F/b --force device seed"), 0);
-    CHECK(strstr(last.out, "A and B differ in device") != NULL);
+    check_refused(run("compare %%F/a %%F/b"), 2, "device (cpu: test / cuda:0: other), seed (42 / 43); --force device seed");
+    check_refused(run("compare %%F/a %%F/b --force device"), 2, "seed (42 / 43)");
+    EXITS(run("compare %%F/a %%F/b --force device seed"), 0, out, "A and B differ in device");
     CHECK_INT(run("compare %%F/a %%F/b --force all"), 0);
     t = truth_default();
     t.samples = 15;
@@ -199,11 +196,10 @@ static void test_not_comparable(void) {
     t.first_id = 10;
     write_sweep("drawn", &t);
     if (CHECK(system("sed -i 's/\"data_hash\": \"77\"/\"data_hash\": \"78\"/' \"$TEST_FOLDER\"/drawn/*.json") == 0)) run("compare %%F/a %%F/drawn");
-    check_refused(2, "data (77 / 78: 20 / 15 samples, 10 of them with the same ids); --force data");
-    run("compare %%F/a %%F/b --force seeds");
-    check_refused(2, "--force: unknown value \"seeds\"; did you mean seed?");
+    check_refused(last.code, 2, "data (77 / 78: 20 / 15 samples, 10 of them with the same ids); --force data");
+    check_refused(run("compare %%F/a %%F/b --force seeds"), 2, "--force: unknown value \"seeds\"; did you mean seed?");
     run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json");
-    check_refused(2, "configuration (low k4 b12 / low k8 b12)");
+    check_refused(last.code, 2, "configuration (low k4 b12 / low k8 b12)");
     CHECK_INT(run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json --force configuration"), 1);
     check_case("two sweeps with nothing in common");
     t = truth_default();
@@ -211,21 +207,15 @@ static void test_not_comparable(void) {
     t.size_count = 1;
     t.first_id = 100;
     write_sweep("b", &t);
-    run("compare %%F/a %%F/b");
-    check_refused(2, "no measured sample in common");
+    check_refused(run("compare %%F/a %%F/b"), 2, "no measured sample in common");
     t.task = "other";
     write_sweep("b", &t);
-    run("compare %%F/a %%F/b");
-    check_refused(2, "no configuration in common");
+    check_refused(run("compare %%F/a %%F/b"), 2, "no configuration in common");
     check_case("exit codes of compare");
-    run("compare %%F/a");
-    check_refused(2, "two folders");
-    run("compare %%F/a %%F/none");
-    check_refused(3, "none");
-    run("compare %%F/a %%F/a --margin 0");
-    check_refused(2, "margin of 0");
-    run("compare %%F/a %%F/a --effect 1");
-    check_refused(2, "--effect");
+    check_refused(run("compare %%F/a"), 2, "two folders");
+    check_refused(run("compare %%F/a %%F/none"), 3, "none");
+    check_refused(run("compare %%F/a %%F/a --margin 0"), 2, "margin of 0");
+    check_refused(run("compare %%F/a %%F/a --effect 1"), 2, "--effect");
 }
 /* With the sample size that --plan recommends, A/A is SAME and 3 % are found. */
 static void test_plan(void) {
@@ -308,8 +298,7 @@ static void test_few(void) {
     write_sweep("a", &t);
     t.noise_seed = 3;
     write_sweep("b", &t);
-    CHECK_INT(run("compare %%F/a %%F/b --margin 0.1 --effect 0.15"), 0);
-    CHECK(strstr(last.out, "more than 10,000 additional samples, which is not worth it"));
+    EXITS(run("compare %%F/a %%F/b --margin 0.1 --effect 0.15"), 0, out, "more than 10,000 additional samples, which is not worth it");
     t = truth_default();
     t.size_count = t.top_k_count = 1;
     check_case("a change of accuracy far beyond the margin: the forecast is for this change, and McNemar's test decides");
@@ -335,8 +324,7 @@ static void test_few(void) {
              "{\"dataset_name\": \"made\", \"accuracy_metric\": \"em\", \"top_k\": 4, \"num_active_blocks\": 5, "
              "\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 351, \"accuracy\": 1}, "
              "{\"sample_id\": 1, \"T_total\": 340, \"accuracy\": 1}, {\"sample_id\": 2, \"T_total\": 2400, \"accuracy\": 1}]}");
-    CHECK_INT(run("report %%F/e"), 0);
-    CHECK(strstr(last.out, "unning 5 blocks has no proven effect on mean T_total compared with 2 (13.7 [0.7, "));
+    EXITS(run("report %%F/e"), 0, out, "unning 5 blocks has no proven effect on mean T_total compared with 2 (13.7 [0.7, ");
     check_case("with few samples, no interval in report or best has zero width");
     t.samples = 3;
     t.block_count = 2;
@@ -360,8 +348,7 @@ static void test_unknown_range(void) {
     write_sweep("a", &t);
     t.noise_seed = 2;
     write_sweep("b", &t);
-    CHECK_INT(run("compare %%F/a %%F/b --plan --all"), 0);
-    CHECK(strstr(last.out, "of scores with an unknown range: Student's t") != NULL);
+    EXITS(run("compare %%F/a %%F/b --plan --all"), 0, out, "of scores with an unknown range: Student's t");
     CHECK(strstr(last.out, "INCONCLUSIVE: all differences are equal and the metric's range is unknown") != NULL);
     CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
     if (read_json(last.out)) {
@@ -378,8 +365,7 @@ static void test_unknown_range(void) {
         row = vp_json_at(&json, rows, count_of(rows) - 1);
         CHECK(is_text(get(row, "interval_method"), "student") && json.nodes[get(row, "difference_interval")].type == VP_JSON_ARRAY);
     }
-    CHECK_INT(run("report %%F/a"), 0);
-    CHECK(strstr(last.out, "the range of this metric's scores is unknown") != NULL);
+    EXITS(run("report %%F/a"), 0, out, "the range of this metric's scores is unknown");
     check_case("means over configurations are scores between 0 and 1");
     t.metric = "em";
     t.skill_less = 0;
@@ -483,16 +469,8 @@ static void test_texts(void) {
 
 int main(void) {
     if (!program_begin("compare")) return 1;
-    test_compare();
-    test_verdict();
-    test_not_quiet();
-    test_drift();
-    test_not_comparable();
-    test_plan();
-    test_few();
-    test_unknown_range();
-    test_color();
-    test_texts();
+    RUN_TESTS(test_compare, test_verdict, test_not_quiet, test_drift, test_not_comparable, test_plan, test_few,
+              test_unknown_range, test_color, test_texts);
     program_end();
     free(json_nodes);
     return check_done("test_compare");

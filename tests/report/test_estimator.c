@@ -7,16 +7,6 @@
 #include "support/check.h"
 #include "support/program.h"
 
-/* exit code, one line on stderr that contains `word`, nothing on stdout */
-static void check_refused(int code, const char *word) {
-    int lines = 0;
-    for (const char *p = last.err; *p; p++) lines += *p == '\n';
-    check_note(last.code == code, __FILE__, __LINE__, "exit code %d, expected %d: %s", last.code, code, last.err);
-    CHECK_INT(lines, 1);
-    CHECK_TEXT(last.out, "");
-    check_note(strstr(last.err, word) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", word, last.err);
-}
-
 /* ---- JSON by a path: "stages.vision.columns.0.coefficient" */
 static struct { char *text; vp_json_node *nodes; vp_json json; } document;
 static void parse(const char *text) {
@@ -281,14 +271,12 @@ static void test_predictions(void) {
         CHECK(number_at("measured.errors.%s.mape_percent", name) < 2.2);
     }
     CHECK_INT((int)number_at("guardrail.budgets.4.budget_ms"), 50);
-    {
-        int over = 0;
-        for (int i = 0; i < ROWS; i++) over += made.total[i] > 50;
-        CHECK_INT((int)number_at("guardrail.budgets.4.over_budget"), over);
-        CHECK_INT((int)number_at("guardrail.budgets.4.requests"), ROWS);
-        CHECK(number_at("guardrail.budgets.4.violations") <= 0); /* a scatter of 2 % does not reach a limit of 10 % */
-        CHECK(number_at("guardrail.budgets.4.false_reject_rate") < 0.1);
-    }
+    int over = 0;
+    for (int i = 0; i < ROWS; i++) over += made.total[i] > 50;
+    CHECK_INT((int)number_at("guardrail.budgets.4.over_budget"), over);
+    CHECK_INT((int)number_at("guardrail.budgets.4.requests"), ROWS);
+    CHECK(number_at("guardrail.budgets.4.violations") <= 0); /* a scatter of 2 % does not reach a limit of 10 % */
+    CHECK(number_at("guardrail.budgets.4.false_reject_rate") < 0.1);
     check_case("sizes go through the tiler");
     CHECK_INT(run("predict %%F/model.json --tier medium 640x480 100x100 --top_k 1 --num_active_blocks 2 --output_tokens 1 --text_tokens 30 --json"), 0);
     parse(last.out);
@@ -298,10 +286,8 @@ static void test_predictions(void) {
     CHECK_INT((int)number_at("predictions.1.views"), 5);
     CHECK(node_at("predictions.0.decode") != VP_JSON_NONE && !isfinite(number_at("predictions.0.decode.ms")));
     check_case("the verdict of a budget");
-    CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1000"), 0);
-    CHECK(strstr(last.out, "budget 1000.000 ms: holds, with probability 1.000") != NULL);
-    CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1"), 0);
-    CHECK(strstr(last.out, "exceeds, with probability 0.000") != NULL);
+    EXITS(run("predict %%F/model.json --views 0 --budget_ms 1000"), 0, out, "budget 1000.000 ms: holds, with probability 1.000");
+    EXITS(run("predict %%F/model.json --views 0 --budget_ms 1"), 0, out, "exceeds, with probability 0.000");
     check_case("extrapolation is reported");
     CHECK_INT(run("predict %%F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
     CHECK(strstr(last.out, "extrapolation: top_k 8 is outside 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
@@ -383,8 +369,7 @@ static void test_noise(void) {
 static void test_recalibration(void) {
     check_case("another machine, calibrated by one line per stage");
     write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
-    CHECK_INT(run("predict %%F/model.json --data %%F/c"), 0);
-    CHECK(strstr(last.out, "the model describes machine A, but these files machine B") != NULL);
+    EXITS(run("predict %%F/model.json --data %%F/c"), 0, out, "the model describes machine A, but these files machine B");
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 50 -o %%F/c.json --json"), 0);
     parse(last.out);
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) CHECK_NEAR(number_at("stages.%s.affine.slope", vp_latency_stage_name((vp_latency_stage)s)), 1.7, 0.15);
@@ -401,31 +386,25 @@ static void test_recalibration(void) {
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/short -n 100 -o %%F/short.json"), 0);
     CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
     CHECK(strstr(last.out, "other: below 0 ms") == NULL);
-    {
-        char *text = check_read(in_folder("short.json"), NULL);
-        int found = 0;
-        for (char *at = text; at && (at = strstr(at, "\"offset_ms\": -0.")) != NULL; found++) at[14] = '9'; /* -0.4 becomes -9.4 */
-        CHECK(found > 0);
-        if (text) write_text(in_folder("short.json"), text);
-        free(text);
-    }
+    char *text = check_read(in_folder("short.json"), NULL);
+    int found = 0;
+    for (char *at = text; at && (at = strstr(at, "\"offset_ms\": -0.")) != NULL; found++) at[14] = '9'; /* -0.4 becomes -9.4 */
+    CHECK(found > 0);
+    if (text) write_text(in_folder("short.json"), text);
+    free(text);
     CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
     CHECK(strstr(last.out, "other: below 0 ms in 1 of 1 requests: they are too small for the recalibration line") != NULL);
     check_case("the same seed gives the same measurements");
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/d.json"), 0);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/e.json"), 0);
-    {
-        char *d = check_read(in_folder("d.json"), NULL), *e = check_read(in_folder("e.json"), NULL), *c = check_read(in_folder("c.json"), NULL);
-        CHECK(d && e && c && !strcmp(d, e) && strcmp(d, c));
-        FREE_ALL(c, d, e);
-    }
+    char *d = check_read(in_folder("d.json"), NULL), *e = check_read(in_folder("e.json"), NULL), *c = check_read(in_folder("c.json"), NULL);
+    CHECK(d && e && c && !strcmp(d, e) && strcmp(d, c));
+    FREE_ALL(c, d, e);
     check_case("identical measurements do not determine a line");
     write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
-    run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json");
-    check_refused(3, "line");
+    check_refused(run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json"), 3, "line");
     CHECK(access(in_folder("f.json"), F_OK) != 0);
-    run("predict %%F/model.json --recalibrate %%F/same -n 15 -o %%F/f.json");
-    check_refused(2, "contains only 14");
+    check_refused(run("predict %%F/model.json --recalibrate %%F/same -n 15 -o %%F/f.json"), 2, "contains only 14");
 }
 
 /* ---- invalid model files */
@@ -437,8 +416,7 @@ static void damage(const char *whole, const char *from, const char *to, const ch
     if (at && text) {
         sprintf(text, "%.*s%s%s", (int)(at - whole), whole, to, at + strlen(from));
         write_text(in_folder("bad.json"), text);
-        run("predict %%F/bad.json --views 0");
-        check_refused(3, word);
+        check_refused(run("predict %%F/bad.json --views 0"), 3, word);
         CHECK(strstr(last.err, "bad.json") != NULL);
     }
     free(text);
@@ -479,55 +457,35 @@ static void test_damaged(void) {
         memcpy(cut, whole, n);
         cut[n] = 0;
         write_text(in_folder("bad.json"), cut);
-        run("predict %%F/bad.json --views 0");
-        check_refused(3, "bad.json");
+        check_refused(run("predict %%F/bad.json --views 0"), 3, "bad.json");
         refused++;
     }
     CHECK(refused > 30);
     FREE_ALL(cut, whole);
     check_case("no model file");
-    run("predict %%F/none.json --views 0");
-    check_refused(3, "none.json");
-    run("predict %%F --views 0");
-    check_refused(3, "");
+    check_refused(run("predict %%F/none.json --views 0"), 3, "none.json");
+    check_refused(run("predict %%F --views 0"), 3, "");
 }
 
 static void test_usage(void) {
     check_case("usage");
-    run("fit");
-    check_refused(2, "fit needs folders");
-    run("fit %%F/a %%F/c");
-    check_refused(2, "differ in device");
-    run("fit %%F/none");
-    check_refused(3, "none");
-    run("fit %%F/a -o %%F/no/such/model.json");
-    check_refused(5, "cannot be written");
-    run("fit %%F/a --num_experts 2");
-    check_refused(3, "more than the model's 2 experts");
-    run("predict");
-    check_refused(2, "predict needs a model");
-    run("predict %%F/model.json");
-    check_refused(2, "predict needs a request");
-    run("predict %%F/model.json --views 3");
-    check_refused(2, "needs --vision_tokens");
-    run("predict %%F/model.json --views 3 --vision_tokens 300 --sequence 200");
-    check_refused(2, "do not fit");
-    run("predict %%F/model.json --views 0 --top_k 65");
-    check_refused(2, "--top_k");
-    run("predict %%F/model.json 640 --tier low");
-    check_refused(2, "640x480");
-    run("predict %%F/model.json 640x480 --views 3");
-    check_refused(2, "without a size");
-    run("predict %%F/model.json --views 0 --tier low");
-    check_refused(2, "for sizes");
-    run("predict %%F/model.json --data %%F/a --top_k 2");
-    check_refused(2, "--top_k and --data cannot be used together");
-    run("predict %%F/model.json --data %%F/a --recalibrate %%F/c -o x");
-    check_refused(2, "cannot be used together");
-    run("predict %%F/model.json --recalibrate %%F/c");
-    check_refused(2, "--recalibrate needs --output FILE");
-    run("predict %%F/model.json --views 0 -n 10");
-    check_refused(2, "--recalibrate");
+    check_refused(run("fit"), 2, "fit needs folders");
+    check_refused(run("fit %%F/a %%F/c"), 2, "differ in device");
+    check_refused(run("fit %%F/none"), 3, "none");
+    check_refused(run("fit %%F/a -o %%F/no/such/model.json"), 5, "cannot be written");
+    check_refused(run("fit %%F/a --num_experts 2"), 3, "more than the model's 2 experts");
+    check_refused(run("predict"), 2, "predict needs a model");
+    check_refused(run("predict %%F/model.json"), 2, "predict needs a request");
+    check_refused(run("predict %%F/model.json --views 3"), 2, "needs --vision_tokens");
+    check_refused(run("predict %%F/model.json --views 3 --vision_tokens 300 --sequence 200"), 2, "do not fit");
+    check_refused(run("predict %%F/model.json --views 0 --top_k 65"), 2, "--top_k");
+    check_refused(run("predict %%F/model.json 640 --tier low"), 2, "640x480");
+    check_refused(run("predict %%F/model.json 640x480 --views 3"), 2, "without a size");
+    check_refused(run("predict %%F/model.json --views 0 --tier low"), 2, "for sizes");
+    check_refused(run("predict %%F/model.json --data %%F/a --top_k 2"), 2, "--top_k and --data cannot be used together");
+    check_refused(run("predict %%F/model.json --data %%F/a --recalibrate %%F/c -o x"), 2, "cannot be used together");
+    check_refused(run("predict %%F/model.json --recalibrate %%F/c"), 2, "--recalibrate needs --output FILE");
+    check_refused(run("predict %%F/model.json --views 0 -n 10"), 2, "--recalibrate");
     check_case("a single configuration is reported");
     write_sweep("one", "machine A", 11, 1, 0, 1, 0);
     CHECK_INT(run("fit %%F/one"), 0);
@@ -537,8 +495,7 @@ static void test_usage(void) {
     write_text(in_folder("off/t_imgsizetier-low_crops2_topk4_blocks12.json"),
                "{\"schema\": \"vlmprof-sweep-2\", \"timing\": \"off\", \"tier\": \"low\", \"top_k\": 4, \"num_active_blocks\": 12,"
                "\"per_sample_results\": [{\"sample_id\": 1, \"status\": \"ok\", \"T_total\": 5, \"output_tokens\": 3}]}");
-    run("fit %%F/off --num_experts 64");
-    check_refused(3, "--timing off");
+    check_refused(run("fit %%F/off --num_experts 64"), 3, "--timing off");
     check_case("the experiments' own files: a decode of 0 ms counts as missing");
     write_text(in_folder("off/t_imgsizetier-low_crops2_topk4_blocks12.json"),
                "{\"tier\": \"low\", \"top_k\": 4, \"num_active_blocks\": 12, \"per_sample_results\": ["
@@ -553,14 +510,8 @@ static void test_usage(void) {
 
 int main(void) {
     if (!program_begin("fit")) return 1;
-    test_recovery();
-    test_held_out();
-    test_predictions();
-    test_views();
-    test_noise();
-    test_recalibration();
-    test_damaged();
-    test_usage();
+    RUN_TESTS(test_recovery, test_held_out, test_predictions, test_views, test_noise, test_recalibration, test_damaged,
+              test_usage);
     program_end();
     FREE_ALL(document.text, document.nodes);
     return check_done("test_estimator");

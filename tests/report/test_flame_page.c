@@ -177,11 +177,9 @@ static void test_hostile(void) {
 }
 static void test_usage(void) {
     check_case("--html needs --profile; a file that cannot be written is exit code 5");
-    CHECK_INT(run(TINY " --html %%F/never.html"), 2);
-    CHECK(strstr(last.err, "--html needs --profile"));
+    EXITS(run(TINY " --html %%F/never.html"), 2, err, "--html needs --profile");
     CHECK(access(in_folder("never.html"), F_OK) != 0);
-    CHECK_INT(run(TINY " --profile --num_runs 1 --html %%F/no/such/page.html"), 5);
-    CHECK(strstr(last.err, "no/such/page.html"));
+    EXITS(run(TINY " --profile --num_runs 1 --html %%F/no/such/page.html"), 5, err, "no/such/page.html");
 }
 
 /* ---- synthetic requests, with as many launches as a large model */
@@ -280,15 +278,10 @@ static void test_kinds(void) {
 
 int main(void) {
     if (!program_begin("flame")) return 1;
+    program = built("tests/vlmprof-hooks"); /* with given ceilings */
     nodes = malloc(NODES_MOST * sizeof *nodes);
     if (!nodes) return 1;
-    test_kinds();
-    test_page();
-    test_sums();
-    test_forms();
-    test_hostile();
-    test_usage();
-    test_size();
+    RUN_TESTS(test_kinds, test_page, test_sums, test_forms, test_hostile, test_usage, test_size);
     FREE_ALL(nodes, data_copy);
     program_end();
     return check_done("test_flame_page");

@@ -392,13 +392,7 @@ static void test_resolution(void) {
 }
 
 int main(void) {
-    test_published();
-    test_bounded_exact();
-    test_bounded_middle();
-    test_properties();
-    test_coverage();
-    test_compare();
-    test_effects();
-    test_resolution();
+    RUN_TESTS(test_published, test_bounded_exact, test_bounded_middle, test_properties, test_coverage, test_compare,
+              test_effects, test_resolution);
     return check_done("test_intervals");
 }

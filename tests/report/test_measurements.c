@@ -232,17 +232,15 @@ static void test_bias(void) {
         CHECK_NEAR(errors[part].bias_low + errors[part].bias_high, 4, 1e-9);
     }
     CHECK_NEAR(errors[VP_LATENCY_VISION].measured_mean, 11.5, 1e-12);
-    {
-        static double shares[ESTIMATE_PARTS * 12];
-        struct part_errors of[ESTIMATE_PARTS];
-        for (int part = 0; part < ESTIMATE_PARTS; part++)
-            for (size_t i = 0; i < 12; i++) shares[(size_t)part * 12 + i] = measured_part(&got, part, i) * (1.1 + 0.1 * (double)got.configs[i]); /* errors of 10, 20, 30 %
-                                                                                                                                                  * */
-        errors_of(&got, shares, of);
-        CHECK_NEAR(of[VP_LATENCY_VISION].of.mape, 0.2, 1e-12);
-        CHECK_NEAR(of[VP_LATENCY_VISION].mape_high - 0.2, 0.1 * 4.302652729911275 / sqrt(3), 1e-9);
-        CHECK_NEAR(of[VP_LATENCY_VISION].mape_low, 0, 1e-12); /* at least 0 */
-    }
+    static double shares[ESTIMATE_PARTS * 12];
+    struct part_errors of[ESTIMATE_PARTS];
+    for (int part = 0; part < ESTIMATE_PARTS; part++)
+        for (size_t i = 0; i < 12; i++) shares[(size_t)part * 12 + i] = measured_part(&got, part, i) * (1.1 + 0.1 * (double)got.configs[i]); /* errors of 10, 20, 30 %
+                                                                                                                                              * */
+    errors_of(&got, shares, of);
+    CHECK_NEAR(of[VP_LATENCY_VISION].of.mape, 0.2, 1e-12);
+    CHECK_NEAR(of[VP_LATENCY_VISION].mape_high - 0.2, 0.1 * 4.302652729911275 / sqrt(3), 1e-9);
+    CHECK_NEAR(of[VP_LATENCY_VISION].mape_low, 0, 1e-12); /* at least 0 */
     double kept = errors[VP_LATENCY_VISION].bias_high;
     for (size_t i = 4; i < 12; i++) predicted[(size_t)VP_LATENCY_VISION * 12 + i] = (double)NAN; /* only one configuration remains */
     errors_of(&got, predicted, errors);
@@ -352,12 +350,7 @@ static void test_experts(void) {
 
 int main(void) {
     if (!folder_make("measurements")) return 1;
-    test_read();
-    test_left_out();
-    test_warnings();
-    test_bias();
-    test_warnings_of_errors();
-    test_experts();
+    RUN_TESTS(test_read, test_left_out, test_warnings, test_bias, test_warnings_of_errors, test_experts);
     for (int f = 0; f < 3; f++) knob_values_free(&files[f].knobs);
     measurements_free(&got);
     text_list_free(&warnings);

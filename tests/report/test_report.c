@@ -23,8 +23,7 @@ static void damage(const char *what, const char *stats, const char *rows, const 
     check_case("damaged: %s", what);
     make_empty(in_folder("bad"));
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), stats, rows);
-    run("report %%F/bad");
-    check_refused(3, word);
+    check_refused(run("report %%F/bad"), 3, word);
     CHECK(strstr(last.err, "t_imgsizetier-low") != NULL);
 }
 static void test_damaged(void) {
@@ -46,48 +45,36 @@ static void test_damaged(void) {
     make_empty(in_folder("bad"));
     snprintf(cut, sizeof cut, "%.*s", (int)strlen(whole) / 2, whole);
     write_text(path, cut);
-    run("report %%F/bad");
-    check_refused(3, "t_imgsize.json");
+    check_refused(run("report %%F/bad"), 3, "t_imgsize.json");
     write_text(path, whole);
     CHECK_INT(run("report %%F/bad"), 0);
     check_case("invalid settings");
     write_text(path, "{\"schema\": \"vlmprof-sweep-1\", \"top_k\": 0, \"num_active_blocks\": 1, \"per_sample_results\": []}");
-    run("report %%F/bad");
-    check_refused(3, "top_k");
+    check_refused(run("report %%F/bad"), 3, "top_k");
     write_text(path, "{\"top_k\": 1, \"num_active_blocks\": -1, \"per_sample_results\": []}");
-    run("report %%F/bad");
-    check_refused(3, "num_active_blocks");
+    check_refused(run("report %%F/bad"), 3, "num_active_blocks");
     write_text(path, "{\"per_sample_results\": 7}");
-    run("report %%F/bad");
-    check_refused(3, "is not a result file");
+    check_refused(run("report %%F/bad"), 3, "is not a result file");
     check_case("no results to read");
     make_empty(in_folder("bad"));
-    run("report %%F/bad");
-    check_refused(3, "no result files");
+    check_refused(run("report %%F/bad"), 3, "no result files");
     write_text(in_folder("bad/journal_rank1of2.jsonl"), "{}");
-    run("report %%F/bad");
-    check_refused(3, "/bad --partial");
+    check_refused(run("report %%F/bad"), 3, "/bad --partial");
     remove(in_folder("bad/journal_rank1of2.jsonl"));
-    run("report %%F/none");
-    check_refused(3, "none");
+    check_refused(run("report %%F/none"), 3, "none");
     write_text(in_folder("bad/notes.json"), "{\"a\": 1}");
-    run("report %%F/bad");
-    check_refused(3, "contains no result file");
-    run("report %%F/bad/notes.json");
-    check_refused(3, "no per_sample_results");
-    run("report");
-    check_refused(2, "report needs a folder");
+    check_refused(run("report %%F/bad"), 3, "contains no result file");
+    check_refused(run("report %%F/bad/notes.json"), 3, "no per_sample_results");
+    check_refused(run("report"), 2, "report needs a folder");
     check_case("a file that is not a result is reported once");
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
-    CHECK_INT(run("report %%F/bad"), 0);
-    CHECK(strstr(last.out, "notes.json is not a result file: skipped") != NULL);
+    EXITS(run("report %%F/bad"), 0, out, "notes.json is not a result file: skipped");
     CHECK(strstr(last.out, "other.json: byte 0: ") != NULL);
     check_case("a folder with only a broken file says what is wrong with it");
     make_empty(in_folder("bad"));
     write_text(in_folder("bad/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": NaN}]}");
-    run("report %%F/bad");
-    check_refused(3, "a.json: byte 52: expected a value");
+    check_refused(run("report %%F/bad"), 3, "a.json: byte 52: expected a value");
 }
 
 /* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; absent if no kernel was timed. */
@@ -101,8 +88,7 @@ static void test_parts(void) {
     write_sweep("parts", &t);
     CHECK_INT(run("report %%F/parts"), 0);
     CHECK(last.out && strstr(last.out, "E1: parts of prefill and decode") && strstr(last.out, " attention  router  experts  idle"));
-    CHECK_INT(run("report %%F/parts --csv"), 0);
-    CHECK(last.out && strstr(last.out, ",prefill_experts_share,prefill_head_share,prefill_sample_share,decode_embed_share,"));
+    EXITS(run("report %%F/parts --csv"), 0, out, ",prefill_experts_share,prefill_head_share,prefill_sample_share,decode_embed_share,");
     CHECK(last.out && strstr(last.out, ",,,0.2,0.2,0.5,,,,,,,,,,0.11363636363636365,")); /* prefill's parts embed .. sample, decode's parts, idle time of all */
     CHECK_INT(run("report %%F/parts --json"), 0);
     if (!read_json(last.out)) return;
@@ -269,14 +255,12 @@ static void test_front(void) {
     t.samples = 30;
     write_sweep("twice", &t);
     t.blocks[0] = 12;
-    {
-        char *text = check_read(in_folder("twice/made_imgsizetier-low_crops1_topk4_blocks12.json"), NULL), *at = text ? strstr(text, "\"num_active_blocks\": 12") : NULL;
-        if (CHECK(at != NULL)) {
-            memcpy(at, "\"num_active_blocks\": 13", 23);
-            write_text(in_folder("twice/made_imgsizetier-low_crops1_topk4_blocks13.json"), text);
-        }
-        free(text);
+    char *text = check_read(in_folder("twice/made_imgsizetier-low_crops1_topk4_blocks12.json"), NULL), *at = text ? strstr(text, "\"num_active_blocks\": 12") : NULL;
+    if (CHECK(at != NULL)) {
+        memcpy(at, "\"num_active_blocks\": 13", 23);
+        write_text(in_folder("twice/made_imgsizetier-low_crops1_topk4_blocks13.json"), text);
     }
+    free(text);
     CHECK_INT(run("report %%F/twice --json"), 0);
     if (!read_json(last.out)) return;
     set = vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0);
@@ -331,12 +315,10 @@ static void test_one_number(void) {
     for (uint32_t i = 0; i < json.node_count; i++)
         if (json.nodes[i].type == VP_JSON_NUMBER && vp_json_to_double(&json, i, &numbers[count]) == VP_OK) count++;
     CHECK(!is_triple(numbers, count, wrong));
-    {
-        const uint32_t list = get(get(0, "e1_stage_decomposition"), "findings");
-        for (uint32_t i = 0; i < count_of(list) && finding_count < 16; i++) {
-            char text[1024];
-            if (vp_json_text(&json, vp_json_at(&json, list, i), text, sizeof text, NULL) == VP_OK) findings[finding_count++] = strdup(text);
-        }
+    const uint32_t list = get(get(0, "e1_stage_decomposition"), "findings");
+    for (uint32_t i = 0; i < count_of(list) && finding_count < 16; i++) {
+        char text[1024];
+        if (vp_json_text(&json, vp_json_at(&json, list, i), text, sizeof text, NULL) == VP_OK) findings[finding_count++] = strdup(text);
     }
     CHECK(finding_count > 5);
     CHECK_INT(run("report %%F/agree --resamples 50"), 0);
@@ -375,8 +357,7 @@ static void test_warnings(void) {
     write_sweep("busy", &t);
     CHECK_INT(run("fit %%F/busy --num_experts 64 -o %%F/busy.model"), 0);
     CHECK(strstr(last.out, "the machine was not quiet: other processes used 50 % of the CPU during 20 of 20 blocks of runs (worst: low k4 b12; 12 of 12 "));
-    CHECK_INT(run("predict %%F/busy.model 640x480 1024x768 --tier high --top_k 4"), 0);
-    CHECK(strstr(last.out, "\n  the model's fit: the machine was not quiet: "));
+    EXITS(run("predict %%F/busy.model 640x480 1024x768 --tier high --top_k 4"), 0, out, "\n  the model's fit: the machine was not quiet: ");
     CHECK(strstr(last.out, "\n  1024x768 high: the same request as 640x480 high, so the same prediction\n"));
     CHECK(strstr(last.out, "\n  not given, so the medians of the model's data: text_tokens "));
     CHECK_INT(run("report %%F/quiet %%F/busy"), 0);
@@ -384,8 +365,7 @@ static void test_warnings(void) {
     check_case("a decode step's bytes are compared with a roof that is given, not with the best stage of the same files");
     CHECK_INT(run("report %%F/quiet"), 0);
     CHECK(strstr(last.out, "\n  a decode step takes ") && !strstr(last.out, "; reading its bytes at "));
-    CHECK_INT(run("report %%F/quiet --peak_gbs 4"), 0);
-    CHECK(strstr(last.out, "; reading its bytes at 4.000 GB/s takes "));
+    EXITS(run("report %%F/quiet --peak_gbs 4"), 0, out, "; reading its bytes at 4.000 GB/s takes ");
     check_case("the highest resolution is compared with the lowest and with the next one");
     CHECK(strstr(last.out, "\n  High resolution costs ") && strstr(last.out, " mean T_total of low") && strstr(last.out, " mean T_total than medium"));
     t.busy_blocks = 0;
@@ -404,8 +384,7 @@ static void test_warnings(void) {
     t.is_corpus = 1;
     t.metric = "cider";
     write_sweep("corpus", &t);
-    CHECK_INT(run("report %%F/corpus"), 0);
-    CHECK(strstr(last.out, "the metric cider scores the whole corpus") != NULL);
+    EXITS(run("report %%F/corpus"), 0, out, "the metric cider scores the whole corpus");
     CHECK_INT(run("best %%F/corpus --budget_ms 1000"), 0);
     check_case("two data sets are two fronts");
     t = truth_default();
@@ -423,11 +402,9 @@ static void test_warnings(void) {
         CHECK_INT(lines_with(last.out, "\n  made: ") + lines_with(last.out, "\n  other: "), 2 * 2 + 2 + 2);
     }
     CHECK(strstr(last.out, "\n  made: top_k 8 costs") && strstr(last.out, "\n  other: running 16 blocks costs"));
-    run("best %%F/sets --budget_ms 1000");
-    check_refused(2, "--dataset_name");
+    check_refused(run("best %%F/sets --budget_ms 1000"), 2, "--dataset_name");
     CHECK_INT(run("best %%F/sets --budget_ms 1000 --dataset_name other"), 0);
-    run("best %%F/sets --budget_ms 1000 --dataset_name none");
-    check_refused(2, "none");
+    check_refused(run("best %%F/sets --budget_ms 1000 --dataset_name none"), 2, "none");
 }
 
 static void test_forms(void) {
@@ -468,17 +445,12 @@ static void test_forms(void) {
     CHECK_INT(run("report %%F/made --output_dir %%F/made"), 0);
     CHECK_INT(run("report %%F/made"), 0);
     CHECK(!strstr(last.out, "no result file"));
-    run("report %%F/made/e2_pareto_coupling.json");
-    check_refused(3, "is a report");
+    check_refused(run("report %%F/made/e2_pareto_coupling.json"), 3, "is a report");
     check_case("exit codes of report");
-    run("report %%F/made --csv --json");
-    check_refused(2, "give only one of --markdown");
-    run("report %%F/made --latency nothing");
-    check_refused(2, "total vision prefill decode ttft");
-    run("report %%F/made --output_dir %%F/stderr/x");
-    check_refused(5, "stderr");
-    CHECK_INT(run("report %%F/made --latency vision --percentile 99"), 0);
-    CHECK(strstr(last.out, "front of accuracy against P99 of T_vision_total") != NULL);
+    check_refused(run("report %%F/made --csv --json"), 2, "give only one of --markdown");
+    check_refused(run("report %%F/made --latency nothing"), 2, "total vision prefill decode ttft");
+    check_refused(run("report %%F/made --output_dir %%F/stderr/x"), 5, "stderr");
+    EXITS(run("report %%F/made --latency vision --percentile 99"), 0, out, "front of accuracy against P99 of T_vision_total");
     check_case("the same input gives the same bytes");
     {
         run("report %%F/made --json");
@@ -552,28 +524,23 @@ static void test_small_form(void) {
         CHECK_INT(run("best %%F/own --budget_ms 130"), 0);
         CHECK(strstr(last.out, "k8 b16") && strstr(last.out, "k4 b16"));
         CHECK(!strstr(last.out, "run it")); /* vlmprof cannot run this engine */
-        CHECK_INT(run("compare %%F/own %%F/own"), 0);
-        CHECK(strstr(last.out, "verdict: IDENTICAL"));
+        EXITS(run("compare %%F/own %%F/own"), 0, out, "verdict: IDENTICAL");
     }
     check_case("help result shows the guide with the file");
-    CHECK_INT(run("help result"), 0);
-    CHECK(strstr(last.out, "RESULT FILES OF YOUR OWN ENGINE"));
+    EXITS(run("help result"), 0, out, "RESULT FILES OF YOUR OWN ENGINE");
     check_case("the smallest result file has a row of two keys, and both are needed");
     make_empty(in_folder("least"));
     write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
-    CHECK_INT(run("report %%F/least"), 0);
-    CHECK(strstr(last.out, "data set a: 1 configuration"));
+    EXITS(run("report %%F/least"), 0, out, "data set a: 1 configuration");
     write_text(in_folder("least/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
     CHECK_INT(run("report %%F/least"), 0);
     CHECK(strstr(last.out, "data set a: 1 configuration") && strstr(last.out, "default") && !strstr(last.out, "k0") && !strstr(last.out, "b1"));
     write_text(in_folder("least/a.json"), "{\"top_k\": 0, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
     CHECK_INT(run("report %%F/least"), 0);
     write_text(in_folder("least/a.json"), "{\"schema\": \"vlmprof-sweep-1\", \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
-    CHECK_INT(run("report %%F/least"), 3);
-    CHECK(strstr(last.err, "top_k is missing\n"));
+    EXITS(run("report %%F/least"), 3, err, "top_k is missing\n");
     write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0}]}");
-    CHECK_INT(run("report %%F/least"), 3);
-    CHECK(strstr(last.err, "T_total is missing or 0"));
+    EXITS(run("report %%F/least"), 3, err, "T_total is missing or 0");
     write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"T_total\": 1.5}]}");
     CHECK_INT(run("report %%F/least"), 3);
     free(guide);
@@ -590,8 +557,7 @@ static void test_own_engine(void) {
         snprintf(text, sizeof text, "%s\"dataset_name\": \"d\", %.700s", heads[i], rows);
         write_text(in_folder(i ? "engine/b.json" : "engine/a.json"), text);
     }
-    CHECK_INT(run("report %%F/engine"), 0);
-    CHECK(strstr(last.out, "they differ in batch_size; that is not a knob: vlmprof help library") != NULL);
+    EXITS(run("report %%F/engine"), 0, out, "they differ in batch_size; that is not a knob: vlmprof help library");
     CHECK(!strstr(last.out, "add up to") && strstr(last.out, "vision takes 40.0 % of a request") && !strstr(last.out, "--kernel_pass"));
     check_case("compare of a folder with itself shows its notes once; equal ratios are not settled by more samples");
     CHECK_INT(run("compare %%F/engine %%F/engine"), 0);
@@ -609,8 +575,7 @@ static void test_own_engine(void) {
     snprintf(text, sizeof text, row, "0.1");
     snprintf(rows, sizeof rows, "{%s", text);
     write_text(in_folder("engine/a.json"), rows);
-    CHECK_INT(run("report %%F/engine"), 0);
-    CHECK(strstr(last.out, "vision, prefill and decode add up to 990 times T_total in 1 of 1 configurations: are all times in ms?") != NULL);
+    EXITS(run("report %%F/engine"), 0, out, "vision, prefill and decode add up to 990 times T_total in 1 of 1 configurations: are all times in ms?");
     check_case("fit names what an engine's files lack");
     CHECK_INT(run("fit %%F/engine --output %%F/law.json"), 3);
     CHECK(strstr(last.err, "missing: output_tokens, actual_vision_tokens, actual_num_crops, input_text_tokens, total_sequence_length\n") != NULL);
@@ -627,27 +592,14 @@ static void test_own_engine(void) {
         file = in_folder(text);
         write_text(file, many);
     }
-    CHECK_INT(run("fit %%F/engine --output %%F/law.json"), 0);
-    CHECK(strstr(last.out, "no file has T_vision_total: \"other\" includes the vision time") != NULL);
+    EXITS(run("fit %%F/engine --output %%F/law.json"), 0, out, "no file has T_vision_total: \"other\" includes the vision time");
     CHECK(strstr(last.out, "decode = 2 steps; MAPE below 0.000001 %") && strstr(last.out, "unknown device"));
-    CHECK_INT(run("predict %%F/law.json --views 2 --vision_tokens 144 --sequence 165"), 0);
-    CHECK(strstr(last.out, "total: 44.0") != NULL);
+    EXITS(run("predict %%F/law.json --views 2 --vision_tokens 144 --sequence 165"), 0, out, "total: 44.0");
 }
 int main(void) {
     if (!program_begin("report")) return 1;
-    test_foreign();
-    test_small_form();
-    test_own_engine();
-    test_damaged();
-    test_truth();
-    test_parts();
-    test_findings();
-    test_front();
-    test_warnings();
-    test_one_number();
-    test_forms();
-    test_many_levels();
-    test_large();
+    RUN_TESTS(test_foreign, test_small_form, test_own_engine, test_damaged, test_truth, test_parts, test_findings,
+              test_front, test_warnings, test_one_number, test_forms, test_many_levels, test_large);
     program_end();
     free(json_nodes);
     return check_done("test_report");

@@ -123,8 +123,7 @@ static void test_small(void) {
     free(file);
     check_case("impossible requests");
     CHECK_INT(run("report %%F/small --html --csv"), 2);
-    CHECK_INT(run("report %%F/small --html=%%F/none/page.html"), 5);
-    CHECK(strstr(last.err, "page.html") != NULL);
+    EXITS(run("report %%F/small --html=%%F/none/page.html"), 5, err, "page.html");
 }
 static void test_large(void) {
     static const sweep large = {"large", "vqa", "tiny", 7, 6, 8, 12, 1}, larger = {"larger", "textvqa", "tiny", 7, 6, 8, 12, 1};
@@ -189,11 +188,9 @@ static void test_odd(void) {
     check_case("two data sets on one page");
     make_empty(in_folder("first"));
     make_empty(in_folder("second"));
-    {
-        static const sweep two[] = {{"first", "alpha", "m", 2, 2, 1, 9, 1}, {"second", "beta", "m", 2, 2, 1, 9, 1}};
-        write_sweep(&two[0]);
-        write_sweep(&two[1]);
-    }
+    static const sweep two[] = {{"first", "alpha", "m", 2, 2, 1, 9, 1}, {"second", "beta", "m", 2, 2, 1, 9, 1}};
+    write_sweep(&two[0]);
+    write_sweep(&two[1]);
     CHECK_INT(run("report %%F/first %%F/second --html"), 0);
     page_is_good(last.out);
     CHECK_INT(page_count(last.out, "on the Pareto front</span>"), 2);
@@ -208,13 +205,7 @@ static void test_command(void) {
 
 int main(void) {
     if (!program_begin("html")) return 1;
-    test_reader();
-    test_small();
-    test_large();
-    test_hostile();
-    test_odd();
-    test_ends();
-    test_command();
+    RUN_TESTS(test_reader, test_small, test_large, test_hostile, test_odd, test_ends, test_command);
     program_end();
     return check_done("test_report_page");
 }

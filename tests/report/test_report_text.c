@@ -56,8 +56,7 @@ static void test_gpu(void) {
     t.sending = 0.95;
     write_sweep("gpu", &t);
     check_forms("gpu", "--resamples 50", 2);
-    CHECK_INT(run("report %%F/gpu --resamples 50"), 0);
-    CHECK(strstr(last.out, "takes the host up to 95.0 % of decode's time: bound by the host") != NULL);
+    EXITS(run("report %%F/gpu --resamples 50"), 0, out, "takes the host up to 95.0 % of decode's time: bound by the host");
     CHECK_INT(run("report %%F/cpu --resamples 50"), 0);
     CHECK(strstr(last.out, "submitting the work of decode") == NULL);
 }
@@ -97,12 +96,7 @@ static void test_experiments(void) {
 
 int main(void) {
     if (!program_begin("report_text")) return 1;
-    test_cpu();
-    test_options();
-    test_gpu();
-    test_two_sets();
-    test_few();
-    test_experiments();
+    RUN_TESTS(test_cpu, test_options, test_gpu, test_two_sets, test_few, test_experiments);
     program_end();
     free(json_nodes);
     return check_done("test_report_text");

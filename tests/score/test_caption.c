@@ -281,12 +281,6 @@ static void check_many(void) {
 }
 
 int main(void) {
-    check_sets();
-    check_odd_texts();
-    check_many();
-    check_errors();
-    check_tokens();
-    check_token_rules();
-    check_far_looks();
+    RUN_TESTS(check_sets, check_odd_texts, check_many, check_errors, check_tokens, check_token_rules, check_far_looks);
     return check_done("test_caption");
 }

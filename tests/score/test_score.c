@@ -445,11 +445,9 @@ static void check_edges(void) {
     CHECK_INT(clean_frequent(lines, small, sizeof small, NULL), VP_OK);
     CHECK_TEXT(small, "a");
     check_case("numbers are rounded by the exact value of the double");
-    {
-        vp_score_mmmu_answer a;
-        CHECK_INT(vp_score_mmmu_parse("is 2.675 0.125 1e22 -0.005 5e-324 1.7976931348623157e308", hold.scratch, sizeof hold.scratch, &a), VP_OK);
-        CHECK(a.number_count >= 5 && a.numbers[a.number_count - 1] == 1.7976931348623157e308 && a.numbers[a.number_count - 2] == 1e22);
-    }
+    vp_score_mmmu_answer a;
+    CHECK_INT(vp_score_mmmu_parse("is 2.675 0.125 1e22 -0.005 5e-324 1.7976931348623157e308", hold.scratch, sizeof hold.scratch, &a), VP_OK);
+    CHECK(a.number_count >= 5 && a.numbers[a.number_count - 1] == 1.7976931348623157e308 && a.numbers[a.number_count - 2] == 1e22);
 }
 
 int main(void) {
@@ -473,10 +471,6 @@ int main(void) {
     check_rows("mmmu_open", "mmmu_open", VP_SCORE_CLEAN_NONE, "score", check_parsed, 227);
     check_rows("mmmu_open", "mmmu", VP_SCORE_CLEAN_NONE, "score", check_parsed, 227);
     check_rows("end_to_end", "vqa_seed", VP_SCORE_CLEAN_LAST, "score", check_cleaned, 160);
-    check_select();
-    check_metrics();
-    check_edges();
-    check_rules();
-    check_errors();
+    RUN_TESTS(check_select, check_metrics, check_edges, check_rules, check_errors);
     return check_done("test_score");
 }

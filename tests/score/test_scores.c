@@ -73,16 +73,12 @@ static void test_apply(void) {
             CHECK_NEAR(end_of(&report, first, "accuracy_interval", i), end_of(&d, 0, "accuracy_interval", i), 1e-9);
         free(report.nodes);
     }
-    CHECK_INT(cli("report %F/new"), 0);
-    CHECK(last.out && strstr(last.out, "accuracy by judge"));
+    EXITS(cli("report %F/new"), 0, out, "accuracy by judge");
     CHECK_INT(cli("report %F/new --html"), 0);
     CHECK(last.out && strstr(last.out, "scores from") && strstr(last.out, from));
-    CHECK_INT(cli("best %F/new --budget_ms 100000 --json"), 0);
-    CHECK(last.out && strstr(last.out, "\"accuracy\": 0.416666666666666"));
-    CHECK_INT(cli("compare %F/new %F/new --force noise"), 0);
-    CHECK(last.out && strstr(last.out, "verdict: "));
-    CHECK_INT(cli("compare %F/out %F/new --force noise"), 2);
-    CHECK(last.err && strstr(last.err, "metric (vqa_seed / judge)"));
+    EXITS(cli("best %F/new --budget_ms 100000 --json"), 0, out, "\"accuracy\": 0.416666666666666");
+    EXITS(cli("compare %F/new %F/new --force noise"), 0, out, "verdict: ");
+    EXITS(cli("compare %F/out %F/new --force noise"), 2, err, "metric (vqa_seed / judge)");
     cli("fit %F/new");
     CHECK(last.err && !strstr(last.err, "accuracy"));
     unload(&d);
@@ -154,8 +150,7 @@ static void test_ids(void) {
     put("s.jsonl", "{\"id\": 1, \"score\": 1}\n");
     REFUSED("score %F/two --scores %F/s.jsonl -o %F/x", 3, "line 1: 1 is in the data sets x and y");
     put("two/y_imgsizetier-low_crops2_topk4_blocks12.json", HEAD("x", "8") SAMPLE("0", "1", "B") "]}");
-    CHECK_INT(cli("score %F/two --scores %F/s.jsonl -o %F/differ"), 0);
-    CHECK(last.err && strstr(last.err, "1 line without \"config\" scores samples that configurations answered differently"));
+    EXITS(cli("score %F/two --scores %F/s.jsonl -o %F/differ"), 0, err, "1 line without \"config\" scores samples that configurations answered differently");
 }
 
 static void test_rejections(void) {
@@ -206,6 +201,8 @@ static void test_predictions(void) {
     }
     CHECK(last.out && strstr(last.out, "{\"id\": 3, \"sample_id\": 3, ")); /* without an id of its own */
     char *lines = last.out ? strdup(last.out) : NULL;
+    CHECK_INT(cli("score --predictions %F/out/" LOW "2_blocks2.json"), 0);
+    CHECK(lines && last.out && *last.out && strstr(lines, last.out)); /* each file's own rows */
     check_case("score reads these lines");
     if (lines) CHECK_INT(cli_with("score --metric em --json", lines, in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"em\", \"rows\": 6, \"scored\": 6"));
@@ -216,10 +213,6 @@ static void test_predictions(void) {
 
 int main(void) {
     if (!command_begin("scores")) return 1;
-    make_sweep();
-    test_apply();
-    test_ids();
-    test_rejections();
-    test_predictions();
+    RUN_TESTS(make_sweep, test_apply, test_ids, test_rejections, test_predictions);
     return command_end("test_scores");
 }

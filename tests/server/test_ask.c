@@ -158,19 +158,14 @@ static void test_text(void) {
     CHECK_INT(ask("ponders", NULL), 0);
     shows("answer   (only reasoning: raise --max_new_tokens)\n");
     check_case("warnings about a cached prompt, retries and new connections");
-    CHECK_INT(ask("cached", "--num_runs 2 --same_image"), 0);
-    said("2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");
+    EXITS(ask("cached", "--num_runs 2 --same_image"), 0, err, "2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");
     said("it would not happen without --same_image");
     shows("  prompt_ms                12.5\n");
-    CHECK_INT(ask("cached", "--no_cache"), 0);
-    said("--no_cache has no effect");
-    CHECK_INT(ask("retry", "--cold"), 0);
-    said("run 1 took 2 attempts");
-    CHECK_INT(ask("good", "--cold"), 0);
-    said("1 of 1 runs opened a new connection, so their times include connecting");
+    EXITS(ask("cached", "--no_cache"), 0, err, "--no_cache has no effect");
+    EXITS(ask("retry", "--cold"), 0, err, "run 1 took 2 attempts");
+    EXITS(ask("good", "--cold"), 0, err, "1 of 1 runs opened a new connection, so their times include connecting");
     shows("1 run without a warm-up (--cold)");
-    CHECK_INT(ask("good", "--ignore_eos"), 0);
-    said("--ignore_eos had no effect: 4 tokens of 8");
+    EXITS(ask("good", "--ignore_eos"), 0, err, "--ignore_eos had no effect: 4 tokens of 8");
 }
 static void test_json(void) {
     check_case("the same as JSON");
@@ -241,8 +236,7 @@ static void test_sent(void) {
 }
 static void test_key(void) {
     check_case("the API key: from the environment or a file, and in no output");
-    CHECK_INT(ask("locked", NULL), 4);
-    said("no API key was sent: set OPENAI_API_KEY");
+    EXITS(ask("locked", NULL), 4, err, "no API key was sent: set OPENAI_API_KEY");
     setenv("OPENAI_API_KEY", KEY, 1);
     CHECK_INT(ask("locked", "--json"), 0);
     CHECK_INT(ask("refuses", "--json"), 4);
@@ -254,8 +248,7 @@ static void test_key(void) {
     CHECK(!strstr(last.err, WRONG));
     said("the API key was read from OTHER_KEY");
     setenv("OTHER_KEY", "two\nlines", 1);
-    CHECK_INT(ask("locked", "--api_key_env OTHER_KEY"), 3);
-    said("OTHER_KEY: an API key cannot contain blanks");
+    EXITS(ask("locked", "--api_key_env OTHER_KEY"), 3, err, "OTHER_KEY: an API key cannot contain blanks");
     unsetenv("OTHER_KEY");
     CHECK_INT(ask("locked", "--api_key_env " KEY), 2); /* the key given by mistake is not repeated */
     said("never the key");
@@ -264,73 +257,50 @@ static void test_key(void) {
     CHECK_INT(ask("locked", "--api_key_file %F/key"), 0);
     CHECK_TEXT(last.err, "");
     chmod(in_folder("key"), 0644);
-    CHECK_INT(ask("locked", "--api_key_file %F/key --json"), 0);
-    said("other users can read this API key: use chmod 600");
+    EXITS(ask("locked", "--api_key_file %F/key --json"), 0, err, "other users can read this API key: use chmod 600");
     CHECK_INT(ask("locked", "--api_key_file %F/key --api_key_env HOME"), 2);
     CHECK_INT(ask("locked", "--api_key_file %F/no-such-key"), 3);
     write_file(in_folder("key"), "\n", 1);
-    CHECK_INT(ask("locked", "--api_key_file %F/key"), 3);
-    said("the first line is empty");
+    EXITS(ask("locked", "--api_key_file %F/key"), 3, err, "the first line is empty");
 }
 static void test_failures(void) {
     check_case("a server that is unreachable, rejects, breaks off or answers nonsense");
-    CHECK_INT(ask("refuses", NULL), 4);
-    said("image too wide");
+    EXITS(ask("refuses", NULL), 4, err, "image too wide");
     CHECK_TEXT(last.out, "");
-    CHECK_INT(ask("none", NULL), 4);
-    said("; its models: good, cached");
-    CHECK_INT(ask("none", "--endpoint_api ollama"), 4);
-    said("does it support ollama?");
+    EXITS(ask("none", NULL), 4, err, "; its models: good, cached");
+    EXITS(ask("none", "--endpoint_api ollama"), 4, err, "does it support ollama?");
     CHECK_INT(ask("breaks", NULL), 4);
     CHECK_TEXT(last.out, "");
     CHECK_INT(ask("nonsense", NULL), 3);
-    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:1 --endpoint_model good --timeout_s 5"), 4);
-    said("is the server up");
-    CHECK_INT(ask("slow", "--timeout_s 1 --cold"), 4);
-    said("the answer is not complete after 1.000 s; 1 piece came, the last after 0.0");
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:1 --endpoint_model good --timeout_s 5"), 4, err, "is the server up");
+    EXITS(ask("slow", "--timeout_s 1 --cold"), 4, err, "the answer is not complete after 1.000 s; 1 piece came, the last after 0.0");
     CHECK(last.err && !strstr(last.err, "is the server up"));
     check_case("a run that fails after others: its number is named, and those before it are shown");
-    CHECK_INT(ask("halts", "--num_runs 4"), 4);
-    said("image too wide");
+    EXITS(ask("halts", "--num_runs 4"), 4, err, "image too wide");
     said("run 3 of 4 failed: the results are those of the 2 before it");
     shows("2 runs after a warm-up");
     check_case("usage");
-    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", server.port), 2);
-    said("needs --endpoint_model NAME; http://127.0.0.1:");
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", server.port), 2, err, "needs --endpoint_model NAME; http://127.0.0.1:");
     said("has: good, cached");
-    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:1"), 4);
-    said("is the server up");
-    CHECK_INT(run("ask --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 2);
-    said("-p TEXT");
-    CHECK_INT(ask("good", "--top_k 1"), 2);
-    said("unknown option --top_k of ask (run has this option)");
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:1"), 4, err, "is the server up");
+    EXITS(run("ask --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 2, err, "-p TEXT");
+    EXITS(ask("good", "--top_k 1"), 2, err, "unknown option --top_k of ask (run has this option)");
     CHECK_INT(ask("good", "--max_crops 4"), 2);
     CHECK_INT(ask("good", "--max_crops 4 --family molmo"), 0);
     CHECK_INT(ask("good", "--family no-such"), 2);
-    CHECK_INT(ask("good", "--family qwen2-vl --max_tiles 4"), 2);
-    said("unknown option --max_tiles");
+    EXITS(ask("good", "--family qwen2-vl --max_tiles 4"), 2, err, "unknown option --max_tiles");
     CHECK_INT(ask("good", "--resize 0x5"), 2);
-    CHECK_INT(ask("good", "--resize big"), 2);
-    said("WIDTHxHEIGHT");
-    CHECK_INT(ask("good", "--request_knob a=1,2"), 2);
-    said("one value per knob");
-    CHECK_INT(ask("good", "--request_knob messages[9].content=1"), 2);
-    said("messages[9]");
+    EXITS(ask("good", "--resize big"), 2, err, "WIDTHxHEIGHT");
+    EXITS(ask("good", "--request_knob a=1,2"), 2, err, "one value per knob");
+    EXITS(ask("good", "--request_knob messages[9].content=1"), 2, err, "messages[9]");
     CHECK_INT(ask("good", "--request_knob nothing"), 2);
-    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --request_knob image_url.detail=low", server.port), 2);
-    said("there is no image");
-    CHECK_INT(run("ask -p Hi"), 2);
-    said("ask needs --endpoint URL");
-    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2);
-    said("option --endpoint of run was removed: vlmprof ask asks a server");
-    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --resize 5x5", server.port), 2);
-    said("need an image");
-    CHECK_INT(run("ask -p Hi --endpoint ftp://127.0.0.1 --endpoint_model good"), 2);
-    said("vlmprof: --endpoint: a URL must begin with http://");
-    CHECK_INT(run("ask %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
-    said("none.jpg");
-    CHECK_INT(run("ask README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
-    said("not a PNG, JPEG, WebP or GIF");
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --request_knob image_url.detail=low", server.port), 2, err, "there is no image");
+    EXITS(run("ask -p Hi"), 2, err, "ask needs --endpoint URL");
+    EXITS(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2, err, "option --endpoint of run was removed: vlmprof ask asks a server");
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --resize 5x5", server.port), 2, err, "need an image");
+    EXITS(run("ask -p Hi --endpoint ftp://127.0.0.1 --endpoint_model good"), 2, err, "vlmprof: --endpoint: a URL must begin with http://");
+    EXITS(run("ask %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3, err, "none.jpg");
+    EXITS(run("ask README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3, err, "not a PNG, JPEG, WebP or GIF");
 }
 /* A missing or wrong scheme, and a model that need not be named. */
 static void test_address(void) {
@@ -341,35 +311,30 @@ static void test_address(void) {
     said("this port uses plain HTTP, not TLS; did you mean http://127.0.0.1:");
     CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
     check_case("a rate beyond any server's is not credible, and the warning gives the reason");
-    CHECK_INT(ask("burst", "--cold"), 0);
-    said(" tokens/s is not credible, because no server decodes that fast: the answer was buffered");
+    EXITS(ask("burst", "--cold"), 0, err, " tokens/s is not credible, because no server decodes that fast: the answer was buffered");
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "not credible"));
     check_case("white space long before the first word: a warning, and the time of the first visible text");
-    CHECK_INT(ask("early", "--cold"), 0);
-    said("the first piece is only white space; the first visible text came after 3");
+    EXITS(ask("early", "--cold"), 0, err, "the first piece is only white space; the first visible text came after 3");
     said("use first_visible instead of TTFT");
     said("4 pieces came for 3 tokens: some pieces contain no token");
     shows("first_visible       3");
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "white space") && last.out && !strstr(last.out, "first_visible"));
     check_case("a prompt that is shorter than its image by the rule: the server dropped it");
-    CHECK_INT(ask("early", "--cold --family qwen2_vl"), 0);
-    said("the whole prompt has 12 tokens, but by the rule of ");
+    EXITS(ask("early", "--cold --family qwen2_vl"), 0, err, "the whole prompt has 12 tokens, but by the rule of ");
     said("the server dropped it or does not count it; run vlmprof audit");
     CHECK_INT(ask("good", "--cold --family qwen2_vl"), 0);
     CHECK(last.err && !strstr(last.err, "dropped"));
     check_case("a URL without a scheme: the error suggests one");
     CHECK_INT(run("ask -p Hi --endpoint 127.0.0.1:%d --endpoint_model good", port), 2);
     said("a URL must begin with http:// or https://; did you mean http://127.0.0.1:");
-    CHECK_INT(run("ask -p Hi --endpoint api.example.org/v1 --endpoint_model good"), 2);
-    said("did you mean https://api.example.org/v1?");
+    EXITS(run("ask -p Hi --endpoint api.example.org/v1 --endpoint_model good"), 2, err, "did you mean https://api.example.org/v1?");
     CHECK_INT(run("ask -p Hi --endpoint me:secret@api.example.org --endpoint_model good"), 2);
     CHECK(last.err && !strstr(last.err, "secret"));
     check_case("a server's only model need not be named");
     has_one_model = 1;
-    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0);
-    said("model: good, the server's only one");
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0, err, "model: good, the server's only one");
     has_one_model = 0;
 }
 /* http to a TLS port, opened by the openssl tool. */
@@ -405,10 +370,8 @@ static void test_tls_port(void) {
     }
     CHECK_INT(code, 4);
     said("this port uses TLS: --endpoint https://127.0.0.1:");
-    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 4);
-    said("this port uses TLS: --endpoint https://127.0.0.1:");
-    CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d --endpoint_model good", port), 4);
-    said("use --ca_file FILE with certificates to trust");
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 4, err, "this port uses TLS: --endpoint https://127.0.0.1:");
+    EXITS(run("ask -p Hi --endpoint https://127.0.0.1:%d --endpoint_model good", port), 4, err, "use --ca_file FILE with certificates to trust");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
 }
@@ -440,14 +403,7 @@ int main(void) {
     if (!program_begin("ask")) return 1;
     hostile_start(&server, NULL, 0);
     server.choose = choose;
-    test_text();
-    test_json();
-    test_sent();
-    test_key();
-    test_failures();
-    test_address();
-    test_tls_port();
-    test_interrupt();
+    RUN_TESTS(test_text, test_json, test_sent, test_key, test_failures, test_address, test_tls_port, test_interrupt);
     hostile_stop(&server);
     program_end();
     return check_done("test_ask");

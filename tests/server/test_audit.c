@@ -3,9 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/options.h"
 #include "server/checks/audit.h"
-#include "server/checks/corners.h"
-#include "server/checks/scene.h"
-#include "server/checks/token_cost.h"
 #include "support/check.h"
 #include "support/hostile_server.h"
 #include "support/program.h"
@@ -261,38 +258,36 @@ static void test_knobs(void) {
         judge();
         CHECK(verdict.cause != AUDIT_KNOB_IGNORED && !verdict.is_equal);
     }
-    {
-        static const vp_chat_knob none = {"temperature", "0"}, low = {"image_url.detail", "\"low\""}, high = {"image_url.detail", "\"high\""},
-                                  wrong = {"mm_processor_kwargs.max_pixels", "\"many\""}, inside = {"a", "{\"b\":{\"c\":1}}"};
-        vp_vision_count count;
-        measure("openai_tiles", "", "openai_tiles", "", 0);
-        CHECK_INT(audit_set_knob(&rule, &none, NULL), VP_ERR_NOT_FOUND);
-        CHECK_INT(audit_set_knob(&rule, &inside, NULL), VP_ERR_NOT_FOUND);
-        CHECK_INT(audit_set_knob(&rule, &high, NULL), VP_OK);
-        CHECK_INT(audit_count(&rule, 1024, 1024, &count, NULL), VP_OK);
-        CHECK_INT(count.total_tokens, 765);
-        CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_OK);
-        CHECK_INT(audit_count(&rule, 1024, 1024, &count, NULL), VP_OK);
-        CHECK_INT(count.total_tokens, 85);
-        measure("qwen2-vl", "", "qwen2-vl", "", 0);
-        CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_ERR_NOT_FOUND);
-        CHECK_INT(audit_set_knob(&rule, &wrong, NULL), VP_ERR_RANGE);
-        check_case("a knob that changes nothing");
-        for (size_t k = 0; k < 4; k++) {
-            sizes[k].has_without = 1;
-            sizes[k].measured_without = sizes[k].by_rule_without = sizes[k].measured;
-        }
-        judge();
-        CHECK(verdict.is_equal && verdict.without_effect == AUDIT_BY_RULE);
-        says("by the rule, they change nothing");
-        sizes[0].by_rule_without++;
-        judge();
-        CHECK(verdict.is_equal && verdict.without_effect == AUDIT_AS_STARTED);
-        says("already seems to be configured like this");
-        sizes[0].measured_without++;
-        judge();
-        CHECK(verdict.is_equal && verdict.without_effect == AUDIT_HAS_EFFECT);
+    static const vp_chat_knob none = {"temperature", "0"}, low = {"image_url.detail", "\"low\""}, high = {"image_url.detail", "\"high\""},
+                              wrong = {"mm_processor_kwargs.max_pixels", "\"many\""}, inside = {"a", "{\"b\":{\"c\":1}}"};
+    vp_vision_count count;
+    measure("openai_tiles", "", "openai_tiles", "", 0);
+    CHECK_INT(audit_set_knob(&rule, &none, NULL), VP_ERR_NOT_FOUND);
+    CHECK_INT(audit_set_knob(&rule, &inside, NULL), VP_ERR_NOT_FOUND);
+    CHECK_INT(audit_set_knob(&rule, &high, NULL), VP_OK);
+    CHECK_INT(audit_count(&rule, 1024, 1024, &count, NULL), VP_OK);
+    CHECK_INT(count.total_tokens, 765);
+    CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_OK);
+    CHECK_INT(audit_count(&rule, 1024, 1024, &count, NULL), VP_OK);
+    CHECK_INT(count.total_tokens, 85);
+    measure("qwen2-vl", "", "qwen2-vl", "", 0);
+    CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_ERR_NOT_FOUND);
+    CHECK_INT(audit_set_knob(&rule, &wrong, NULL), VP_ERR_RANGE);
+    check_case("a knob that changes nothing");
+    for (size_t k = 0; k < 4; k++) {
+        sizes[k].has_without = 1;
+        sizes[k].measured_without = sizes[k].by_rule_without = sizes[k].measured;
     }
+    judge();
+    CHECK(verdict.is_equal && verdict.without_effect == AUDIT_BY_RULE);
+    says("by the rule, they change nothing");
+    sizes[0].by_rule_without++;
+    judge();
+    CHECK(verdict.is_equal && verdict.without_effect == AUDIT_AS_STARTED);
+    says("already seems to be configured like this");
+    sizes[0].measured_without++;
+    judge();
+    CHECK(verdict.is_equal && verdict.without_effect == AUDIT_HAS_EFFECT);
 }
 static void test_limits(void) {
     static const struct { const char *family, *key, *value; } rows[] = {
@@ -522,44 +517,32 @@ static void test_command(void) {
     CHECK(!strncmp(last.out, "  verdict: equal: the server counts all 12 sizes", 40));
     has(last.out, "prompt_tokens with the image minus prompt_tokens without it (21)");
     CHECK_TEXT(last.err, "");
-    CHECK_INT(audit("qwen2.5-vl,offset=2", "--family qwen2.5-vl" SMALL), 0);
-    has(last.out, "2 tokens more for every image");
-    CHECK_INT(audit("qwen2.5-vl,max_pixels=100352", "--family qwen2.5-vl" SMALL), 1);
-    has(last.out, "verdict: different: ");
+    EXITS(audit("qwen2.5-vl,offset=2", "--family qwen2.5-vl" SMALL), 0, out, "2 tokens more for every image");
+    EXITS(audit("qwen2.5-vl,max_pixels=100352", "--family qwen2.5-vl" SMALL), 1, out, "verdict: different: ");
     has(last.out, "another limit configured: all counts fit qwen2_5_vl_hf with max_pixels = ");
     CHECK_INT(audit("qwen2.5-vl,max_pixels=100352", "--family qwen2.5-vl --max_pixels 100352" SMALL), 0);
-    CHECK_INT(audit("internvl", "--family qwen2.5-vl" SMALL), 1);
-    has(last.out, "another family: all counts fit the published rule of internvl");
-    CHECK_INT(audit("internvl,drop", "--family internvl" SMALL), 1);
-    has(last.out, "image dropped: ");
-    CHECK_INT(audit("smolvlm,placeholder", "--family smolvlm" SMALL), 1);
-    has(last.out, "placeholders counted: ");
-    CHECK_INT(audit("internvl,offset=5", "--family internvl --sizes 640x480,64x64"), 0);
-    has(last.out, "640x480  given");
+    EXITS(audit("internvl", "--family qwen2.5-vl" SMALL), 1, out, "another family: all counts fit the published rule of internvl");
+    EXITS(audit("internvl,drop", "--family internvl" SMALL), 1, out, "image dropped: ");
+    EXITS(audit("smolvlm,placeholder", "--family smolvlm" SMALL), 1, out, "placeholders counted: ");
+    EXITS(audit("internvl,offset=5", "--family internvl --sizes 640x480,64x64"), 0, out, "640x480  given");
     check_case("the command: knobs that work and knobs that are ignored");
 #define KNOB " --request_knob mm_processor_kwargs.max_pixels=50176"
-    CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl" KNOB SMALL), 0);
-    has(last.out, "knobs of each request: max_pixels=50176");
+    EXITS(audit("qwen2.5-vl", "--family qwen2.5-vl" KNOB SMALL), 0, out, "knobs of each request: max_pixels=50176");
     CHECK(!strstr(last.out, "without the knobs, the server's counts are the same"));
     CHECK_INT(audit("qwen2.5-vl,ignore", "--family qwen2.5-vl" KNOB SMALL), 1);
     has(last.out, "knob ignored: the counts are the same with and without it; they fit max_pixels of at least ");
     CHECK_INT(audit("qwen2.5-vl,ignore", "--family qwen2.5-vl --max_pixels 50176" KNOB SMALL), 1); /* the value that the knob sets */
     has(last.out, "knob ignored: ");
-    CHECK_INT(audit("qwen2.5-vl,ignore,max_pixels=50176", "--family qwen2.5-vl" KNOB SMALL), 0);
-    has(last.out, "already seems to be configured like this");
-    CHECK_INT(audit("internvl,ignore", "--family internvl --request_knob max_dynamic_patch=2" SMALL), 1);
-    has(last.out, "knob ignored: ");
-    CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob top_p=1" SMALL), 0);
-    has(last.out, "top_p: the rule of qwen2_5_vl_hf has no such knob");
+    EXITS(audit("qwen2.5-vl,ignore,max_pixels=50176", "--family qwen2.5-vl" KNOB SMALL), 0, out, "already seems to be configured like this");
+    EXITS(audit("internvl,ignore", "--family internvl --request_knob max_dynamic_patch=2" SMALL), 1, out, "knob ignored: ");
+    EXITS(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob top_p=1" SMALL), 0, out, "top_p: the rule of qwen2_5_vl_hf has no such knob");
     has(last.out, "by the rule, they change nothing at these sizes");
     check_case("the command: usage that counts images");
     CHECK_INT(audit("qwen2.5-vl,details", "--family qwen2.5-vl" SMALL), 0);
     CHECK(!strstr(last.out, "image_tokens  "));
     has(last.out, "cached");
-    CHECK_INT(audit("qwen2.5-vl,details,constant", "--family qwen2.5-vl" SMALL), 0);
-    has(last.out, "counted: image_tokens in usage");
-    CHECK_INT(audit("smolvlm,details,constant,features", "--family smolvlm" SMALL), 0);
-    has(last.out, "feature tokens, without separators");
+    EXITS(audit("qwen2.5-vl,details,constant", "--family qwen2.5-vl" SMALL), 0, out, "counted: image_tokens in usage");
+    EXITS(audit("smolvlm,details,constant,features", "--family smolvlm" SMALL), 0, out, "feature tokens, without separators");
 }
 static void test_token_cost(void) {
     static struct cost_round rounds[4];
@@ -618,45 +601,34 @@ static void test_json(void) {
     CHECK(number > 21);
     CHECK_INT(vp_json_to_int(&json, vp_json_get(&json, first, "image_tokens_measured_without_knobs"), &number), VP_OK);
     CHECK(vp_json_get(&json, 0, "config") != VP_JSON_NONE && vp_json_get(&json, 0, "provenance") != VP_JSON_NONE);
-    CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --json" SMALL), 0);
-    has(last.out, "\"verdict\": \"equal\",\n  \"cause\": null");
+    EXITS(audit("qwen2.5-vl", "--family qwen2.5-vl --json" SMALL), 0, out, "\"verdict\": \"equal\",\n  \"cause\": null");
     has(last.out, "\"first_difference\": null");
 }
 static void test_failures(void) {
     check_case("the command: sizes that the server rejects");
-    CHECK_INT(audit("internvl,refuse=1000", "--family internvl" SMALL), 1);
-    has(last.out, "verdict: equal: the server counts all ");
+    EXITS(audit("internvl,refuse=1000", "--family internvl" SMALL), 1, out, "verdict: equal: the server counts all ");
     has(last.out, "the server refused ");
     has(last.out, "Refused by the server");
     has(last.out, "image too wide");
-    CHECK_INT(audit("internvl,refuse=1000", "--family internvl --json" SMALL), 1);
-    has(last.out, "image too wide");
-    CHECK_INT(audit("internvl,refuse=1", "--family internvl" SMALL), 4);
-    has(last.err, "the server refused every image");
+    EXITS(audit("internvl,refuse=1000", "--family internvl --json" SMALL), 1, out, "image too wide");
+    EXITS(audit("internvl,refuse=1", "--family internvl" SMALL), 4, err, "the server refused every image");
     CHECK_TEXT(last.out, "");
     check_case("the command: a server that is unreachable, and one that counts no tokens");
     CHECK_INT(run("audit --endpoint http://127.0.0.1:1 --endpoint_model m --family internvl"), 4);
-    CHECK_INT(audit("internvl,nousage", "--family internvl" SMALL), 3);
-    has(last.err, "there is nothing to compare");
+    EXITS(audit("internvl,nousage", "--family internvl" SMALL), 3, err, "there is nothing to compare");
     check_case("the command: usage");
-    CHECK_INT(run("audit --endpoint_model m --family internvl"), 2);
-    has(last.err, "audit needs --endpoint URL");
-    CHECK_INT(audit("m", ""), 2);
-    has(last.err, "audit needs --family NAME");
+    EXITS(run("audit --endpoint_model m --family internvl"), 2, err, "audit needs --endpoint URL");
+    EXITS(audit("m", ""), 2, err, "audit needs --family NAME");
     CHECK_INT(audit("m", "--family nonsense"), 2);
-    CHECK_INT(audit("m", "--family internvl --max_pixels 5"), 2);
-    has(last.err, "unknown option --max_pixels");
+    EXITS(audit("m", "--family internvl --max_pixels 5"), 2, err, "unknown option --max_pixels");
     CHECK_INT(audit("m", "--family internvl --request_knob max_dynamic_patch=1000"), 2);
-    CHECK_INT(audit("m", "--family internvl --request_knob max_dynamic_patch=1,2"), 2);
-    has(last.err, "one value per knob");
+    EXITS(audit("m", "--family internvl --request_knob max_dynamic_patch=1,2"), 2, err, "one value per knob");
     CHECK_INT(audit("m", "--family internvl --sizes 640"), 2);
     CHECK_INT(audit("m", "--family internvl --sizes 0x5"), 2);
-    CHECK_INT(audit("m", "--family qwen2.5-vl --sizes 2010x10"), 2);
-    has(last.err, "factor of 200");
+    EXITS(audit("m", "--family qwen2.5-vl --sizes 2010x10"), 2, err, "factor of 200");
     CHECK_INT(audit("m", "--family internvl --sizes 640x480 --images 12"), 2);
     CHECK_INT(audit("m", "--family internvl --images 11"), 2);
-    CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob messages[9].content=1" SMALL), 2);
-    has(last.err, "messages[9]");
+    EXITS(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob messages[9].content=1" SMALL), 2, err, "messages[9]");
 }
 /* Ctrl-C: the counts so far are printed. */
 static void test_interrupt(void) {
@@ -691,23 +663,11 @@ int main(void) {
     static const hostile_reply replies[] = {call};
     unsetenv("OPENAI_API_KEY");
     if (!program_begin("audit")) return 1;
-    test_corners();
-    test_scene();
-    test_equal();
-    test_dropped();
-    test_knobs();
-    test_limits();
-    test_rounding();
-    test_32_bit();
-    test_families();
-    test_token_cost();
+    RUN_TESTS(test_corners, test_scene, test_equal, test_dropped, test_knobs, test_limits, test_rounding, test_32_bit,
+              test_families, test_token_cost);
     hostile_start(&server, replies, 1);
     server.call = counted_reply;
-    test_command();
-    test_json();
-    test_hint();
-    test_failures();
-    test_interrupt();
+    RUN_TESTS(test_command, test_json, test_hint, test_failures, test_interrupt);
     hostile_stop(&server);
     text_list_free(&words);
     program_end();

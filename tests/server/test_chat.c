@@ -161,15 +161,13 @@ static void test_knobs(void) {
         FREE_ALL(path, value, part);
     }
     CHECK_INT(rows.count, 39);
-    {
-        static const vp_chat_knob several[] = {{"a", "{}"}, {"a.b", "1"}, {"a.c", "2"}, {"a.b", "3"}};
-        vp_chat_request request = request_of(NULL, 0);
-        check_case("knobs are set in order");
-        request.knobs = several;
-        request.knob_count = 4;
-        check_body(VP_CHAT_OLLAMA, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"What is \\\"this\\\"?\"}], "
-                   "\"options\": {\"temperature\": 0}, \"stream\": true, \"a\": {\"b\": 3, \"c\": 2}}");
-    }
+    static const vp_chat_knob several[] = {{"a", "{}"}, {"a.b", "1"}, {"a.c", "2"}, {"a.b", "3"}};
+    vp_chat_request request = request_of(NULL, 0);
+    check_case("knobs are set in order");
+    request.knobs = several;
+    request.knob_count = 4;
+    check_body(VP_CHAT_OLLAMA, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"What is \\\"this\\\"?\"}], "
+               "\"options\": {\"temperature\": 0}, \"stream\": true, \"a\": {\"b\": 3, \"c\": 2}}");
 }
 
 /* ------------------------------------------------------------------------------------------------- server-sent events */
@@ -429,17 +427,7 @@ static void test_memory(void) {
 }
 
 int main(void) {
-    test_names();
-    test_base64();
-    test_bodies();
-    test_wrong_requests();
-    test_knobs();
-    test_events();
-    read_answers();
-    test_answers();
-    test_times();
-    test_limits();
-    test_refusals();
-    test_memory();
+    RUN_TESTS(test_names, test_base64, test_bodies, test_wrong_requests, test_knobs, test_events, read_answers,
+              test_answers, test_times, test_limits, test_refusals, test_memory);
     return check_done("test_chat");
 }

@@ -3,9 +3,7 @@
 #include "commands/settings.h"
 #include "server/endpoint.h"
 #include "server/request_knobs.h"
-#include "server/jpeg_bits.h"
 #include "server/picture.h"
-#include "server/unique.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
@@ -363,17 +361,8 @@ static void test_key(void) {
 
 int main(void) {
     if (!folder_make("endpoint")) return 1;
-    test_png();
-    test_unique_png();
-    test_unique_jpeg();
-    test_hostile_jpeg();
-    test_resized();
-    test_kinds();
-    test_grammar();
-    test_refused();
-    test_combinations();
-    test_option();
-    test_key();
+    RUN_TESTS(test_png, test_unique_png, test_unique_jpeg, test_hostile_jpeg, test_resized, test_kinds, test_grammar,
+              test_refused, test_combinations, test_option, test_key);
     room_end();
     return check_done("test_endpoint");
 }

@@ -275,13 +275,7 @@ int main(void) {
     if (!command_begin("hardening")) return 1;
     setenv("OPENAI_API_KEY", KEY, 1);
     chat_start(&server);
-    test_pictures();
-    test_warm_up();
-    test_sent();
-    test_terminal();
-    test_lines();
-    test_links();
-    test_stack();
+    RUN_TESTS(test_pictures, test_warm_up, test_sent, test_terminal, test_lines, test_links, test_stack);
     hostile_stop(&server);
     return command_end("test_hardening");
 }

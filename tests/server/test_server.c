@@ -1012,25 +1012,8 @@ int main(void) {
         check_skip("requests to a server", "libcurl.so.4 is not installed (Debian: libcurl4)");
         return check_done("test_server");
     }
-    test_options();
-    test_urls();
-    test_singles();
-    test_retries();
-    test_connections();
-    test_dead_connections();
-    test_request();
-    test_key();
-    test_key_spelled();
-    test_scrub();
-    test_resets();
-    test_long_words();
-    test_timeouts();
-    test_signals();
-    test_stop_flag();
-    test_schedule();
-    test_many();
-    test_get();
-    test_tls();
-    test_memory();
+    RUN_TESTS(test_options, test_urls, test_singles, test_retries, test_connections, test_dead_connections,
+              test_request, test_key, test_key_spelled, test_scrub, test_resets, test_long_words, test_timeouts,
+              test_signals, test_stop_flag, test_schedule, test_many, test_get, test_tls, test_memory);
     return check_done("test_server");
 }

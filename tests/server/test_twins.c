@@ -118,15 +118,13 @@ static void test_memory(void) {
     twin_forget(&memory);
     CHECK(memory.count == 0 && memory.texts == NULL);
     check_case("texts of the same length with other marks are different texts");
-    {
-        char *one = twin_text(0, 3, 1), *other = twin_text(0, 3, 123456789012345678u), *glued = twin_text(1, 3, 0), *none = twin_text(1, 0, 0);
-        CHECK_TEXT(one, "b a a a a a a a a a a");
-        CHECK_INT(strlen(one), strlen(other));
-        CHECK(strcmp(one, other) != 0);
-        CHECK_TEXT(glued, "a a a a a a a a aaa");
-        CHECK_TEXT(none, "a a a a a a a a");
-        FREE_ALL(one, other, glued, none);
-    }
+    char *one = twin_text(0, 3, 1), *other = twin_text(0, 3, 123456789012345678u), *glued = twin_text(1, 3, 0), *none = twin_text(1, 0, 0);
+    CHECK_TEXT(one, "b a a a a a a a a a a");
+    CHECK_INT(strlen(one), strlen(other));
+    CHECK(strcmp(one, other) != 0);
+    CHECK_TEXT(glued, "a a a a a a a a aaa");
+    CHECK_TEXT(none, "a a a a a a a a");
+    FREE_ALL(one, other, glued, none);
 }
 
 /* ---- pairs */
@@ -314,8 +312,7 @@ static void test_sweep(void) {
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --max_new_tokens 2 "
                                       "--num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 5 --output_dir %%F/out", server.port);
     check_case("sweep --twins over three sizes: each point has its pairs, and the report's line has the fixed cost and the cost per token");
-    CHECK_INT(run("%s", command), 0);
-    CHECK(strstr(last.out, "T_image_outside") != NULL);
+    EXITS(run("%s", command), 0, out, "T_image_outside");
     CHECK_INT(run("report %%F/out --json"), 0);
     /* test_virtual.c checks the line on a virtual clock; here only that there is one */
     CHECK(isfinite(number_after(last.out, "\"y\": \"T_image_outside\"", "\"slope\": ")) && strstr(last.out, "\"slope_interval\": [") != NULL);
@@ -323,13 +320,11 @@ static void test_sweep(void) {
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
     CHECK_INT(run("report %%F/out"), 0);
     CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "the cost of an image, measured from outside") != NULL);
-    CHECK_INT(run("report %%F/out --html"), 0);
-    CHECK(strstr(last.out, "T_image_outside against image tokens") != NULL);
+    EXITS(run("report %%F/out --html"), 0, out, "T_image_outside against image tokens");
     check_case("a second run sends nothing; result files are rebuilt from the journal, word by word");
     before = check_read(result_of("out"), NULL);
     CHECK(before && number_after(before, "\"T_image_outside\": {\"ms\"", "\"image_tokens\": ") >= 40 && strstr(before, "\"T_vision_total\": null"));
-    CHECK_INT(run("%s", command), 0);
-    CHECK(strstr(last.err, "(0 measured now") != NULL);
+    EXITS(run("%s", command), 0, err, "(0 measured now");
     CHECK_INT(unlink(result_of("out")), 0);
     CHECK_INT(run("merge %%F/out"), 0);
     after = check_read(result_of("out"), NULL);
@@ -359,13 +354,11 @@ static void test_sweep(void) {
     steps_of_texts = 5;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --num_samples 1 "
                                       "--max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 5", server.port);
-    CHECK_INT(run("%s --output_dir %%F/steps", command), 0);
-    CHECK(strstr(last.err, "no text with exactly") != NULL);
+    EXITS(run("%s --output_dir %%F/steps", command), 0, err, "no text with exactly");
     before = check_read(result_of("steps"), NULL);
     CHECK(before && strstr(before, "\"T_image_outside\": null") && strstr(before, "\"T_image_outside\": \"no text with exactly"));
     free(before);
-    CHECK_INT(run("%s --output_dir %%F/adjusted --twins_method adjusted", command), 0);
-    CHECK(strstr(last.err, "adjusted") != NULL);
+    EXITS(run("%s --output_dir %%F/adjusted --twins_method adjusted", command), 0, err, "adjusted");
     CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200", server.port), 3);
     CHECK(strstr(last.err, "the nearest has") != NULL && strstr(last.err, "--twins_method adjusted") != NULL);
     CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --twins_method adjusted --json",
@@ -386,12 +379,7 @@ static void test_sweep(void) {
 
 int main(void) {
     if (!program_begin("test_twins")) return 1;
-    test_search();
-    test_search_ends();
-    test_memory();
-    test_pairs();
-    test_adjusted();
-    test_json();
+    RUN_TESTS(test_search, test_search_ends, test_memory, test_pairs, test_adjusted, test_json);
     if (run("ask -p x --endpoint http://127.0.0.1:1 --endpoint_model m --cold") == 4 && strstr(last.err, "libcurl")) check_skip("ask --twins", "libcurl is not there");
     else {
         test_sweep();

@@ -28,19 +28,15 @@ static void test_caches(void) {
     CHECK_INT(run(CACHED_SWEEP "ss --same_image"), 0);
     CHECK_INT(run("report %%F/su"), 0);
     CHECK(strstr(last.out, "images: unique") && strstr(last.out, "cached %"));
-    CHECK_INT(run("compare %%F/su %%F/ss"), 2);
-    CHECK(strstr(last.err, "images (unique / same)") != NULL);
+    EXITS(run("compare %%F/su %%F/ss"), 2, err, "images (unique / same)");
     CHECK_INT(run(CACHED_SWEEP "sk --same_image --request_knob seed=1"), 0);
-    CHECK_INT(run("best %%F/su %%F/sk --budget_ms 1000"), 2);
-    CHECK(strstr(last.err, "some files were measured with --same_image and some without") != NULL);
-    CHECK_INT(run("report %%F/su %%F/sk"), 0);
-    CHECK(strstr(last.out, "the files differ in --same_image") != NULL);
+    EXITS(run("best %%F/su %%F/sk --budget_ms 1000"), 2, err, "some files were measured with --same_image and some without");
+    EXITS(run("report %%F/su %%F/sk"), 0, out, "the files differ in --same_image");
 }
 static void test_short_answer(void) {
     check_case("TPOT is shown only for answers of at least 5 tokens");
     server("gap_us=1000");
-    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER), 0);
-    CHECK(strstr(last.out, "needs 5 tokens or more, the answer has 3") != NULL);
+    EXITS(run("ask samples/cat.jpg -p what " SERVER), 0, out, "needs 5 tokens or more, the answer has 3");
 }
 static void test_no_image(void) {
     check_case("a data set without any image is measured, with one warning");
@@ -74,8 +70,7 @@ static void test_twins(void) {
         CHECK_INT(pairs, 6);
     }
     check_case("ask --twins 4 is rejected: an estimate needs at least 5 pairs; an image with a negative cost exits 1");
-    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--twins 4"), 2);
-    CHECK(strstr(last.err, "an estimate needs at least 5 pairs") != NULL);
+    EXITS(run("ask samples/cat.jpg -p what " SERVER "--twins 4"), 2, err, "an estimate needs at least 5 pairs");
     server("image_us=-4000 gap_us=1000");
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6"), 1);
     CHECK(strstr(last.err, "is wrong, because the cost of an image cannot be negative. The likely cause: ") != NULL);
@@ -97,8 +92,7 @@ static void test_twins(void) {
     server("token_us=-2");
     CHECK_INT(run(PRUNING), 0);
     CHECK(strstr(last.out, "\n  hint at pruning: over 5 rounds an image token adds -0.00") && strstr(last.out, "verdict: equal"));
-    CHECK_INT(run(PRUNING " --json"), 0);
-    CHECK(strstr(last.out, "\"hint_at_pruning\": true") != NULL);
+    EXITS(run(PRUNING " --json"), 0, out, "\"hint_at_pruning\": true");
     server("token_us=600");
     CHECK_INT(run(PRUNING), 0);
     CHECK(strstr(last.out, "no hint at pruning: over 5 rounds") && strstr(last.out, "a server that prunes can still look like this"));
@@ -131,10 +125,7 @@ int main(void) {
     setenv("VLMPROF_TEST_SYSTEM", in_folder("no-system"), 1); /* so that the texts do not depend on this machine */
     write_set();
     program = built("tests/vlmprof-virtual");
-    test_caches();
-    test_short_answer();
-    test_no_image();
-    test_twins();
+    RUN_TESTS(test_caches, test_short_answer, test_no_image, test_twins);
     program_end();
     return check_done("test_virtual");
 }

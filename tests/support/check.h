@@ -75,6 +75,14 @@ static inline int check_done(const char *program) {
 #define CHECK(condition) check_note(!!(condition), __FILE__, __LINE__, "%s", #condition)
 #define CHECK_INT(got, want) check_int((int64_t)(got), (int64_t)(want), #got, __FILE__, __LINE__)
 #define CHECK_TEXT(got, want) check_text((got), (want), #got, __FILE__, __LINE__)
+/* a command's exit code and words of its output: EXITS(run("best"), 2, err, "needs"); for `last` of program.h and command.h */
+#define EXITS(call, code, output, words) do { CHECK_INT(call, code); check_output(last.output, words, #call, __FILE__, __LINE__); } while (0)
+/* calls void tests without parameters, in this order */
+#define RUN_TESTS(...) \
+    do { \
+        static void (*const tests_[])(void) = {__VA_ARGS__}; \
+        for (size_t i_ = 0; i_ < sizeof tests_ / sizeof *tests_; i_++) tests_[i_](); \
+    } while (0)
 /* passes only if |got - want| <= tolerance, so NaN fails */
 #define CHECK_NEAR(got, want, tolerance) check_near((double)(got), (double)(want), (double)(tolerance), #got, __FILE__, __LINE__)
 
@@ -87,6 +95,10 @@ static inline int check_text(const char *got, const char *want, const char *what
 }
 static inline int check_near(double got, double want, double tolerance, const char *what, const char *file, int line) {
     return check_note(fabs(got - want) <= tolerance, file, line, "%s is %.9g, expected %.9g within %.3g", what, got, want, tolerance);
+}
+
+static inline int check_output(const char *output, const char *words, const char *call, const char *file, int line) {
+    return check_note(output && strstr(output, words), file, line, "%s: \"%s\" is not in \"%.300s\"", call, words, output ? output : "");
 }
 
 /* Returns 1 if this build's memory functions are a sanitizer's: they keep freed memory, and a library cannot replace them. */

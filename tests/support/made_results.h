@@ -3,19 +3,6 @@
 #ifndef MADE_RESULTS_H
 #define MADE_RESULTS_H
 
-static inline int lines_of(const char *text) {
-    int count = 0;
-    for (; *text; text++) count += *text == '\n';
-    return count;
-}
-/* exit code, one line on stderr that contains `word`, nothing on stdout */
-static inline void check_refused(int code, const char *word) {
-    CHECK_INT(last.code, code);
-    CHECK_INT(lines_of(last.err), 1);
-    CHECK_TEXT(last.out, "");
-    check_note(strstr(last.err, word) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", word, last.err);
-}
-
 /* ---- the experiments' own files: no schema, per token divided by the tokens, rows in any order */
 static inline void write_foreign(const char *path, const char *stats, const char *rows) {
     char text[8192];

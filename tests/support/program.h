@@ -42,4 +42,16 @@ static inline int run(const char *format, ...) {
     last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return last.code;
 }
+static inline int lines_of(const char *text) {
+    int count = 0;
+    for (; *text; text++) count += *text == '\n';
+    return count;
+}
+/* the exit code of a run, one line on stderr that contains `word`, nothing on stdout */
+static inline void check_refused(int got, int code, const char *word) {
+    CHECK_INT(got, code);
+    CHECK_INT(lines_of(last.err), 1);
+    CHECK_TEXT(last.out, "");
+    check_note(strstr(last.err, word) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", word, last.err);
+}
 #endif

@@ -1,4 +1,4 @@
-/* prune_kernels.h: tests of the kernels in parts/kernels/shared/prune.h one by one, a part of test_kernels.c, which includes it. */
+/* prune_kernels.h: tests of the kernels in parts/kernels/shared/prune_rows.h one by one, a part of test_kernels.c, which includes it. */
 #ifndef PRUNE_KERNELS_H
 #define PRUNE_KERNELS_H
 

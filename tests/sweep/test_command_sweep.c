@@ -95,8 +95,7 @@ static void test_sweep(void) {
     size_t bytes[4], after_bytes;
     check_case("sweep: files and rows");
     make_data("{\"id\": \"three\", \"question\": \"Only words?\", \"answers\": []}\n");
-    CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
-    CHECK(strstr(last.err, "synthetic weights") != NULL);
+    EXITS(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0, err, "synthetic weights");
     CHECK(strstr(last.err, "1 of 3 samples have no image: their requests are text only") != NULL);
     CHECK(lines_without_progress() == 2 || (lines_without_progress() == 3 && strstr(last.err, "no CUDA"))); /* a build for GPUs says where it went */
     CHECK(last.out && strstr(last.out, "  output_tokens_per_s  scored ") && strstr(last.out, " accuracy\n"));
@@ -119,16 +118,14 @@ static void test_sweep(void) {
     CHECK(!last.out_bytes && !last.err_lines);
     check_case("sweep: a lost file is restored from the journal, byte for byte");
     CHECK_INT(unlink(result_path(2)), 0);
-    CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
-    CHECK(last.err && strstr(last.err, "(0 measured now"));
+    EXITS(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0, err, "(0 measured now");
     for (int i = 0; i < 4; i++) {
         after = check_read(result_path(i), &after_bytes);
         CHECK(before[i] && after && bytes[i] == after_bytes && !memcmp(before[i], after, after_bytes));
         FREE_ALL(after, before[i]);
     }
     check_case("sweep: a grid can grow; a different plan is rejected");
-    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0);
-    CHECK(last.err && strstr(last.err, "(3 measured now"));
+    EXITS(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0, err, "(3 measured now");
     REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --seed 7", 2, "another plan");
     REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
     CHECK_INT(unlink(in_folder("out/journal.jsonl")), 0);
@@ -174,12 +171,10 @@ static void test_sweep_failures(void) {
     CHECK(access(in_folder("out"), F_OK) != 0);
     check_case("sweep: a failed image becomes a row with the reason");
     make_data("{\"id\": 3, \"image\": \"cut.png\", \"question\": \"?\"}\n{\"id\": 4, \"image\": \"none.png\", \"question\": \"?\"}\n");
-    {
-        size_t bytes = 0;
-        char *image = check_read(check_golden("images/img-640x300.png"), &bytes);
-        if (CHECK(image != NULL)) write_file(in_folder("data/cut.png"), image, bytes / 2);
-        free(image);
-    }
+    size_t bytes = 0;
+    char *image = check_read(check_golden("images/img-640x300.png"), &bytes);
+    if (CHECK(image != NULL)) write_file(in_folder("data/cut.png"), image, bytes / 2);
+    free(image);
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 2 --num_runs_per_sample 1"), 1);
     CHECK(last.out && strstr(last.out, "P50 over samples, ms") && last.err_lines <= 4); /* the measured points are shown */
     if (CHECK(load(&d, result_path(1)))) {
@@ -246,8 +241,7 @@ static void test_resume(void) {
     for (int i = 0; i < 4; i++) unlink(result_path(i));
     if (CHECK(text != NULL)) write_file(in_folder("out/journal.jsonl"), text, bytes - sizeof FINISHED - 11); /* also the line of the last point */
     free(text);
-    CHECK_INT(cli(command), 0);
-    CHECK(last.err && strstr(last.err, "(1 measured now"));
+    EXITS(cli(command), 0, err, "(1 measured now");
     CHECK_INT(count_rows(), 12);
     CHECK_INT(count_results(), 4);
     remove_folder(in_folder("out"));
@@ -387,8 +381,7 @@ static void test_activations(void) {
         CHECK(vp_json_equals(&d.json, used, "bf16") || (!i && (vp_json_equals(&d.json, used, "int8") || vp_json_equals(&d.json, used, "int16"))));
         unload(&d);
     }
-    CHECK_INT(cli("report %F/a"), 0);
-    CHECK(last.out && strstr(last.out, "low k2 b4 activations=bf16"));
+    EXITS(cli("report %F/a"), 0, out, "low k2 b4 activations=bf16");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/b --device cpu --activations bf16 int7", 2, "--activations: unknown value \"int7\"");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/b --device cpu --activations int8", 2, "possible are auto, bf16");
 }
@@ -427,12 +420,10 @@ static void test_weights(void) {
     check_case("weights: reports, fit and compare");
     CHECK_INT(cli("report %F/w"), 0);
     CHECK(last.out && strstr(last.out, "low k2 b4 int4") && strstr(last.out, "low k2 b4 bf16") && strstr(last.out, "weights int4"));
-    CHECK_INT(cli("report %F/w --csv"), 0);
-    CHECK(last.out && strstr(last.out, ",weights,"));
+    EXITS(cli("report %F/w --csv"), 0, out, ",weights,");
     CHECK_INT(cli("report %F/w --output_dir %F/w/report"), 0);
     CHECK_INT(cli("fit %F/w -o %F/w/model"), 0);
-    CHECK_INT(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0);
-    CHECK(last.out && strstr(last.out, "weights of 4 bits"));
+    EXITS(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0, out, "weights of 4 bits");
     CHECK_INT(cli("fit %F/single -o %F/w/model"), 0);
     REFUSED("predict %F/w/model 640x480 --tier low --weights int8", 2, "the model was fitted to only int4 weights");
     CHECK_INT(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0);
@@ -545,16 +536,7 @@ static void test_kernel_pass(void) {
 
 int main(void) {
     if (!command_begin("command_sweep")) return 1;
-    test_sweep();
-    test_sweep_strategies();
-    test_sweep_failures();
-    test_resume();
-    test_kernel_pass();
-    test_full_plan();
-    test_noise();
-    test_without_experts();
-    test_activations();
-    test_weights();
-    test_other_models();
+    RUN_TESTS(test_sweep, test_sweep_strategies, test_sweep_failures, test_resume, test_kernel_pass, test_full_plan,
+              test_noise, test_without_experts, test_activations, test_weights, test_other_models);
     return command_end("test_command_sweep");
 }

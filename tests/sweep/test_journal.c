@@ -158,6 +158,7 @@ static void test_refused(void) {
     refuse(edited("[0, 2, 5]", "[0, 2, 6]"), no_journal);
     refuse(edited("[0, 2, 5]", "[0, 2]"), no_journal);
     refuse(edited("\"low\"", "\"lower\""), no_journal);
+    refuse(edited("\"target_vision_tokens\": null", "\"target_vision_tokens\": 432"), no_journal); /* and a tier */
     refuse(edited("\"vqa_seed\"", "\"vqa_sees\""), no_journal);
     refuse(edited("\"rank\": 0", "\"rank\": 1"), no_journal);
     check_case("an invalid shape");
@@ -240,23 +241,21 @@ static void test_points(void) {
     CHECK_INT(state_of(2, 1), at * 4 + POINT_DONE);
     CHECK(book.configurations[1].closed == 1 && book.configurations[1].failed == 0);
     check_case("a line that does not follow the last valid one is skipped, and the point does not change");
-    {
-        static const struct { const char *first, *second; int offset, state; } rows[] = { /* offset: distance of "prev" from the correct value */
-            {RUN(0), RUN(1), 1, POINT_OPEN},    {RUN(0), DONE(1), -1, POINT_OPEN}, {RUN(0), RUN(2), 0, POINT_OPEN},
-            {RUN(0), DONE(2), 0, POINT_OPEN},   {DONE(1), RUN(1), 0, POINT_DONE},  {DONE(1), DONE(1), 0, POINT_DONE},
-            {FAILED, DONE(1), 0, POINT_FAILED}, {DONE(1), RUN(0), -9999, POINT_DONE}};
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            fresh();
-            add(SAMPLE(1));
-            at = add_point("x", 1, RUN(0), -1);
-            if (strcmp(rows[i].first, RUN(0))) at = add_point("x", 1, rows[i].first, at);
-            add_point("x", 1, rows[i].second, rows[i].offset == -9999 ? -1 : at + rows[i].offset);
-            CHECK_INT(read_lines(), 0);
-            CHECK(strstr(room_said, "is out of place") != NULL);
-            CHECK_INT(state_of(1, 0), at * 4 + rows[i].state);
-            CHECK_INT(book.configurations[0].closed, rows[i].state != POINT_OPEN);
-            CHECK_INT(book.configurations[0].failed, rows[i].state == POINT_FAILED);
-        }
+    static const struct { const char *first, *second; int offset, state; } rows[] = { /* offset: distance of "prev" from the correct value */
+        {RUN(0), RUN(1), 1, POINT_OPEN},    {RUN(0), DONE(1), -1, POINT_OPEN}, {RUN(0), RUN(2), 0, POINT_OPEN},
+        {RUN(0), DONE(2), 0, POINT_OPEN},   {DONE(1), RUN(1), 0, POINT_DONE},  {DONE(1), DONE(1), 0, POINT_DONE},
+        {FAILED, DONE(1), 0, POINT_FAILED}, {DONE(1), RUN(0), -9999, POINT_DONE}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fresh();
+        add(SAMPLE(1));
+        at = add_point("x", 1, RUN(0), -1);
+        if (strcmp(rows[i].first, RUN(0))) at = add_point("x", 1, rows[i].first, at);
+        add_point("x", 1, rows[i].second, rows[i].offset == -9999 ? -1 : at + rows[i].offset);
+        CHECK_INT(read_lines(), 0);
+        CHECK(strstr(room_said, "is out of place") != NULL);
+        CHECK_INT(state_of(1, 0), at * 4 + rows[i].state);
+        CHECK_INT(book.configurations[0].closed, rows[i].state != POINT_OPEN);
+        CHECK_INT(book.configurations[0].failed, rows[i].state == POINT_FAILED);
     }
     check_case("lines of impossible points: no sample, no configuration, done without a run");
     fresh();
@@ -540,12 +539,10 @@ static void test_written(void) {
     CHECK(waitpid(child, &status, 0) == child && !status);
     CHECK_INT(journal_is_locked(journal.fd), 0); /* its own lock does not count */
     /* reading the file here releases the lock */
-    {
-        char *text = check_read(in_folder("new"), NULL);
-        CHECK(text && (int64_t)strlen(text) == journal.end && !strncmp(text, "{\"i\": 0, \"sum\": \"", 17)
-              && !strncmp(strchr(text, '\n') + 1, "{\"i\": 1, \"sum\": \"", 17) && !strcmp(text + strlen(text) - 12, "\"}\nlast\none\n"));
-        free(text);
-    }
+    char *text = check_read(in_folder("new"), NULL);
+    CHECK(text && (int64_t)strlen(text) == journal.end && !strncmp(text, "{\"i\": 0, \"sum\": \"", 17)
+          && !strncmp(strchr(text, '\n') + 1, "{\"i\": 1, \"sum\": \"", 17) && !strcmp(text + strlen(text) - 12, "\"}\nlast\none\n"));
+    free(text);
     journal_close(&journal);
     fflush(stdout);
     if ((child = fork()) == 0) {
@@ -585,14 +582,12 @@ static void test_full(void) {
     limit = old;
     limit.rlim_cur = 10;
     setrlimit(RLIMIT_FSIZE, &limit);
-    {
-        int kept = dup(2), quiet = open("/dev/null", O_WRONLY); /* a separate file would not fit either */
-        dup2(quiet, 2);
-        CHECK_INT(journal_append(&journal, "second line\n", 12), EXIT_OUTPUT);
-        dup2(kept, 2);
-        close(kept);
-        close(quiet);
-    }
+    int kept = dup(2), quiet = open("/dev/null", O_WRONLY); /* a separate file would not fit either */
+    dup2(quiet, 2);
+    CHECK_INT(journal_append(&journal, "second line\n", 12), EXIT_OUTPUT);
+    dup2(kept, 2);
+    close(kept);
+    close(quiet);
     setrlimit(RLIMIT_FSIZE, &old);
     CHECK_INT(journal.end, 6);
     check_text_of("full", "first\n");
@@ -609,20 +604,8 @@ static void test_full(void) {
 int main(void) {
     if (!folder_make("journal")) return 1;
     text_add_string(&lines, "");
-    test_head();
-    test_shape();
-    test_refused();
-    test_samples();
-    test_points();
-    test_energy();
-    test_other_lines();
-    test_noise();
-    test_damage();
-    test_long();
-    test_files();
-    test_names();
-    test_written();
-    test_full();
+    RUN_TESTS(test_head, test_shape, test_refused, test_samples, test_points, test_energy, test_other_lines, test_noise,
+              test_damage, test_long, test_files, test_names, test_written, test_full);
     index_free(&book);
     free(lines.data);
     room_end();

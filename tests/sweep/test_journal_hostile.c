@@ -373,10 +373,7 @@ int main(void) {
     CHECK_TEXT(room_said, "");
     same_results(in_folder("whole"), in_folder("room"));
     test_members(0);
-    test_bytes();
-    test_order();
-    test_program();
-    test_served();
+    RUN_TESTS(test_bytes, test_order, test_program, test_served);
     for (int i = 0; i < line_count; i++) free(lines[i].text);
     FREE_ALL(journal.data, room_said);
     room_said = NULL;

@@ -19,12 +19,14 @@ static void copy_journal(const char *folder_name, int rank) {
     free(text);
 }
 static const char NAME[] = "set_imgsizetier-low_crops2_topk2_blocks4.json";
-static void check_file(const char *folder_name, const char *kept) {
-    char path[300], name[80], *text;
-    snprintf(path, sizeof path, "%s/%s", folder_name, NAME);
-    text = text_of_file(in_folder(path));
-    snprintf(name, sizeof name, "merge-%s-0.json", kept);
-    check_kept(name, text);
+static char *text_in(const char *folder_name, const char *name) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", folder_name, name);
+    return text_of_file(in_folder(path));
+}
+static void check_file(const char *folder_name) {
+    char *text = text_in(folder_name, NAME);
+    check_kept("merge-both-0.json", text);
     free(text);
 }
 static void test_both(void) {
@@ -35,11 +37,11 @@ static void test_both(void) {
     copy_journal("b", 1);
     run("merge %%F/a %%F/b --output_dir %%F/both/out");
     check_kept_run("merge-both.txt", 1);
-    check_file("both/out", "both");
+    check_file("both/out");
     check_case("... as JSON, quietly, into the first folder");
     run("merge %%F/a %%F/b --json");
     check_kept_run("merge-json.txt", 1);
-    check_file("a", "both");
+    check_file("a");
     run("merge %%F/a %%F/b --quiet");
     CHECK(last.code == 1 && !last.out[0] && !last.err[0]);
 }
@@ -47,24 +49,28 @@ static void test_one(void) {
     check_case("one journal is not a whole sweep; with --partial, the files list the missing parts");
     make_empty(in_folder("one"));
     copy_journal("one", 0);
-    run("merge %%F/one");
-    check_refused(1, "rank 1 (no journal)");
+    check_refused(run("merge %%F/one"), 1, "rank 1 (no journal)");
     run("merge %%F/one --partial");
     check_kept_run("merge-partial.txt", 1);
-    check_file("one", "partial");
+    char *text = text_in("one", NAME);
+    if (CHECK(read_json(text))) {
+        CHECK(is_text(get(0, "status"), "partial"));
+        CHECK_INT(whole(get(0, "num_ok")), 2);
+        CHECK_INT(whole(get(0, "num_failed")), 0);
+        CHECK_INT(whole(get(0, "num_missing")), 2);
+        CHECK_INT(whole(get(0, "sessions")), 1);
+        CHECK_INT(count_of(get(0, "per_sample_results")), 2);
+    }
+    free(text);
     run("merge %%F/one --partial --json --quiet");
     check_kept_run("merge-partial-json.txt", 1);
     check_case("rejections");
-    run("merge");
-    check_refused(2, "merge needs folders with journals");
+    check_refused(run("merge"), 2, "merge needs folders with journals");
     make_empty(in_folder("none"));
-    run("merge %%F/none");
-    check_refused(3, "contains no journal of a sweep");
-    run("merge %%F/gone");
-    check_refused(3, "gone");
+    check_refused(run("merge %%F/none"), 3, "contains no journal of a sweep");
+    check_refused(run("merge %%F/gone"), 3, "gone");
     write_text(in_folder("file"), "");
-    run("merge %%F/one --partial --output_dir %%F/file");
-    check_refused(5, "a file of this name exists");
+    check_refused(run("merge %%F/one --partial --output_dir %%F/file"), 5, "a file of this name exists");
 }
 /* the first journal as a sweep of its own: nothing failed or is missing, so there is a table */
 static void test_whole(void) {
@@ -109,11 +115,6 @@ static void test_numbers(void) {
 /* ---- --layout reference */
 static const char *const LAID[] = {"set/combined_profiling_results_set_imgsizetier-low_crops2_topk2_blocks4.json",
                                    "set/combined_profiling_results_set_imgsizetier-medium_crops6_topk2_blocks4.json"};
-static char *text_in(const char *folder_name, const char *name) {
-    char path[300];
-    snprintf(path, sizeof path, "%s/%s", folder_name, name);
-    return text_of_file(in_folder(path));
-}
 /* writes FOLDER/low.json: the first result file with one text replaced */
 static void write_changed(const char *folder_name, const char *from, const char *to) {
     char path[300], *text = text_in("a", NAME), *at = strstr(text, from), *changed = (char *)malloc(strlen(text) + strlen(to) + 1);
@@ -173,51 +174,36 @@ static void test_layout(void) {
 }
 static void test_layout_refusals(void) {
     check_case("--layout reference: rejections");
-    run("merge %%F/a --layout reference");
-    check_refused(2, "--layout needs --output_dir");
-    run("merge %%F/a --layout reference --output_dir %%F/x --partial");
-    check_refused(2, "--layout and --partial cannot be used together");
+    check_refused(run("merge %%F/a --layout reference"), 2, "--layout needs --output_dir");
+    check_refused(run("merge %%F/a --layout reference --output_dir %%F/x --partial"), 2, "--layout and --partial cannot be used together");
     run("merge %%F/a --layout other --output_dir %%F/x");
     CHECK_INT(last.code, 2);
-    run("merge %%F/none --layout reference --output_dir %%F/x");
-    check_refused(3, "contains no result file of a sweep");
-    run("merge %%F/gone --layout reference --output_dir %%F/x");
-    check_refused(3, "gone");
-    run("merge %%F/a %%F/both/out --layout reference --output_dir %%F/x");
-    check_refused(3, "are the same configuration");
+    check_refused(run("merge %%F/none --layout reference --output_dir %%F/x"), 3, "contains no result file of a sweep");
+    check_refused(run("merge %%F/gone --layout reference --output_dir %%F/x"), 3, "gone");
+    check_refused(run("merge %%F/a %%F/both/out --layout reference --output_dir %%F/x"), 3, "are the same configuration");
     write_changed("up", "\"dataset_name\": \"set\"", "\"dataset_name\": \"../set\"");
-    run("merge %%F/up --layout reference --output_dir %%F/x");
-    check_refused(3, "is not a valid folder name");
+    check_refused(run("merge %%F/up --layout reference --output_dir %%F/x"), 3, "is not a valid folder name");
     write_changed("plan", "\"plan\": \"", "\"plan\": \"0");
-    run("merge %%F/a %%F/plan --layout reference --output_dir %%F/x");
-    check_refused(3, "one task but two sweeps");
-    run("merge %%F/plan --layout reference --output_dir %%F/laid");
-    check_refused(2, "belongs to another plan");
+    check_refused(run("merge %%F/a %%F/plan --layout reference --output_dir %%F/x"), 3, "one task but two sweeps");
+    check_refused(run("merge %%F/plan --layout reference --output_dir %%F/laid"), 2, "belongs to another plan");
     CHECK(access(in_folder("x"), F_OK) != 0);
     check_case("... a foreign JSON file in the task's folder is kept, and nothing is written next to it");
     make_empty(in_folder("foreign"));
     make_empty(in_folder("foreign/set"));
     write_text(in_folder("foreign/set/notes.json"), "{}");
-    run("merge %%F/a --layout reference --output_dir %%F/foreign");
-    check_refused(5, "notes.json exists and is not a result file of vlmprof");
+    check_refused(run("merge %%F/a --layout reference --output_dir %%F/foreign"), 5, "notes.json exists and is not a result file of vlmprof");
     char *text = text_in("foreign", "set/notes.json");
     CHECK_TEXT(text, "{}");
     free(text);
     text = text_in("foreign", LAID[0]);
     CHECK_TEXT(text, "");
     free(text);
-    run("merge %%F/a --layout reference --output_dir %%F/file");
-    check_refused(5, "a file of this name exists");
+    check_refused(run("merge %%F/a --layout reference --output_dir %%F/file"), 5, "a file of this name exists");
 }
 
 int main(void) {
     if (!program_begin("merge")) return 1;
-    test_both();
-    test_one();
-    test_whole();
-    test_numbers();
-    test_layout();
-    test_layout_refusals();
+    RUN_TESTS(test_both, test_one, test_whole, test_numbers, test_layout, test_layout_refusals);
     program_end();
     free(json_nodes);
     return check_done("test_merge");

@@ -170,37 +170,29 @@ static void test_state(void) {
     }
     CHECK_TEXT(states[0], states[1]);
     CHECK(strcmp(states[1], states[2]) && strcmp(states[2], states[3]) && strcmp(states[1], states[3]));
-    {
-        uint64_t hash = hash_text(HASH_START, VLMPROF_VERSION);
-        char want[80];
-        for (int i = 0; i < 2; i++) hash = hash_number(hash, book.files[i].end);
-        snprintf(want, sizeof want, "merged abc %016llx\n", (unsigned long long)hash);
-        CHECK_TEXT(states[3], want);
-    }
+    uint64_t hash = hash_text(HASH_START, VLMPROF_VERSION);
+    char want[80];
+    for (int i = 0; i < 2; i++) hash = hash_number(hash, book.files[i].end);
+    snprintf(want, sizeof want, "merged abc %016llx\n", (unsigned long long)hash);
+    CHECK_TEXT(states[3], want);
     check_case("two merges of one folder wait for each other");
-    {
-        int fd = ranks_lock(in_folder("state")), status = 0;
-        pid_t child;
-        CHECK(fd >= 0);
-        fflush(stdout);
-        if ((child = fork()) == 0) {
-            int other = open(in_folder("state/.vlmprof-merge"), O_RDWR);
-            _exit(journal_is_locked(other) ? 0 : 1);
-        }
-        CHECK(waitpid(child, &status, 0) == child && !status);
-        close(fd);
-        CHECK_INT(HEARD(ranks_lock(in_folder("none"))), -1);
-        CHECK(strstr(room_said, "none/.vlmprof-merge cannot be opened: No such file") != NULL);
+    int fd = ranks_lock(in_folder("state")), status = 0;
+    pid_t child;
+    CHECK(fd >= 0);
+    fflush(stdout);
+    if ((child = fork()) == 0) {
+        int other = open(in_folder("state/.vlmprof-merge"), O_RDWR);
+        _exit(journal_is_locked(other) ? 0 : 1);
     }
+    CHECK(waitpid(child, &status, 0) == child && !status);
+    close(fd);
+    CHECK_INT(HEARD(ranks_lock(in_folder("none"))), -1);
+    CHECK(strstr(room_said, "none/.vlmprof-merge cannot be opened: No such file") != NULL);
 }
 
 int main(void) {
     if (!folder_make("ranks")) return 1;
-    test_names();
-    test_read();
-    test_missing();
-    test_parts();
-    test_state();
+    RUN_TESTS(test_names, test_read, test_missing, test_parts, test_state);
     index_free(&book);
     room_end();
     return check_done("test_ranks");

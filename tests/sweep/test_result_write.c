@@ -24,17 +24,15 @@ static int sweep_over(const char *const *images, int count) {
     remove_folder(in_folder("out"));
     CHECK_INT(run("sweep --synthetic tiny --data %%F/set.jsonl --output_dir %%F/out --tier_list low --top_k_list 1 --num_runs_per_sample 2 "
                   "--max_new_tokens 3 --ignore_eos --bare_every 0 --quiet"), 0);
-    {
-        DIR *opened = opendir(in_folder("out"));
-        struct dirent *entry;
-        char name[600] = "";
-        while (opened && (entry = readdir(opened)) != NULL)
-            if (strstr(entry->d_name, "imgsizetier")) snprintf(name, sizeof name, "%s/%s", in_folder("out"), entry->d_name);
-        if (opened) closedir(opened);
-        snprintf(result_path, sizeof result_path, "%s", name);
-        free(result_text);
-        result_text = check_read(name, NULL);
-    }
+    DIR *opened = opendir(in_folder("out"));
+    struct dirent *entry;
+    char name[600] = "";
+    while (opened && (entry = readdir(opened)) != NULL)
+        if (strstr(entry->d_name, "imgsizetier")) snprintf(name, sizeof name, "%s/%s", in_folder("out"), entry->d_name);
+    if (opened) closedir(opened);
+    snprintf(result_path, sizeof result_path, "%s", name);
+    free(result_text);
+    result_text = check_read(name, NULL);
     return CHECK(result_text && read_json(result_text));
 }
 static uint32_t row_at(int index) { return vp_json_at(&json, get(0, "per_sample_results"), (uint32_t)index); }

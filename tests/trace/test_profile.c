@@ -218,8 +218,7 @@ static void test_known(void) {
     program = kept;
     CHECK(strstr(last.out, "\"rank\": 1,") && strstr(last.out, "\"devices\": \"NVIDIA H100\"") && strstr(last.out, "\"file\": \"stdin\""));
     CHECK(strstr(last.out, "\"device_slices_without_launch\": 1") && strstr(last.out, "\"p50\": 5.0"));
-    CHECK_INT(run("trace %%F/known.json"), 0);
-    CHECK(strstr(last.out, "launch delay, from the end of the call to the start on the device: mean 5.000us"));
+    EXITS(run("trace %%F/known.json"), 0, out, "launch delay, from the end of the call to the start on the device: mean 5.000us");
     CHECK(strstr(last.out, "rank      1 of 4") && strstr(last.out, "Self CUDA time total: 20.001us"));
     CHECK_TEXT(last.err, "");
 }
@@ -245,8 +244,7 @@ static void test_gaps(void) {
     check_case("each table as text explains its times");
     CHECK_INT(run("trace %%F/gaps.json"), 0);
     CHECK(strstr(last.out, "times are sums over the calls") && strstr(last.out, "max: call durations") && strstr(last.out, "other gaps below 30 us"));
-    CHECK_INT(run("trace %%F/known.json --table annotations"), 0);
-    CHECK(strstr(last.out, "total: sum over the calls; avg: total / calls; busy: "));
+    EXITS(run("trace %%F/known.json --table annotations"), 0, out, "total: sum over the calls; avg: total / calls; busy: ");
 }
 
 /* ---- unusual but valid */
@@ -265,15 +263,13 @@ static void test_odd(void) {
     CHECK_NEAR(cell_number(&t, "a", "host_self_ns"), 19000, 0);
     CHECK_NEAR(cell_number(&t, "b", "host_self_ns"), 19000, 0);
     free(t.text);
-    CHECK_INT(run("trace %%F/odd.json"), 0);
-    CHECK(strstr(last.out, "left out  1 without dur, 3 whose ts or dur is not a number in range, 2 without a name, 3 of another kind"));
+    EXITS(run("trace %%F/odd.json"), 0, out, "left out  1 without dur, 3 whose ts or dur is not a number in range, 2 without a name, 3 of another kind");
     CHECK(strstr(last.out, "overlaps  1 slices"));
     check_case("an empty trace has a summary but no tables");
     write_text(in_folder("empty.json"), "{\"traceEvents\": []}");
     CHECK_INT(run("trace %%F/empty.json"), 0);
     CHECK(strstr(last.out, "0 events") && !strstr(last.out, "calls"));
-    CHECK_INT(run("trace %%F/empty.json --json"), 0);
-    CHECK(strstr(last.out, "\"rows\": []"));
+    EXITS(run("trace %%F/empty.json --json"), 0, out, "\"rows\": []");
 }
 
 /* ---- damaged files */
@@ -299,8 +295,7 @@ static void test_damaged(void) {
     memset(deep + 106, ']', 100);
     strcpy(deep + 206, "}]");
     write_text(in_folder("bad.json"), deep);
-    CHECK_INT(run("trace %%F/bad.json"), 3);
-    CHECK(strstr(last.err, "nested deeper than 64 levels"));
+    EXITS(run("trace %%F/bad.json"), 3, err, "nested deeper than 64 levels");
     check_case("a truncated file: exit 3 with the position; --partial shows the complete events");
     for (size_t bytes = 1; bytes < sizeof KNOWN - 1; bytes += bytes < 20 ? 6 : 401) {
         char says[80];
@@ -308,8 +303,7 @@ static void test_damaged(void) {
         CHECK_INT(run("trace %%F/cut.json"), 3);
         snprintf(says, sizeof says, "cut off at byte %zu,", bytes);
         check_note(strstr(last.err, says) && !*last.out, __FILE__, __LINE__, "%zu bytes: %s", bytes, last.err);
-        CHECK_INT(run("trace %%F/cut.json --partial"), 0);
-        CHECK(strstr(last.out, "CUT OFF there"));
+        EXITS(run("trace %%F/cut.json --partial"), 0, out, "CUT OFF there");
     }
 }
 static void test_usage(void) {
@@ -466,11 +460,9 @@ static void check_recorded(const char *options, int recorded, int requests) {
     free(t.text);
     CHECK_INT(run(TINY " --profile --trace %%F/recorded.json %s", options), 0);
     snprintf(said, sizeof said, "ProfilerStep#%d\"", requests - 1);
-    {
-        char *trace = text_of_file(in_folder("recorded.json"));
-        CHECK(trace && strstr(trace, said));
-        free(trace);
-    }
+    char *trace = text_of_file(in_folder("recorded.json"));
+    CHECK(trace && strstr(trace, said));
+    free(trace);
 }
 static void test_recorded(void) {
     check_recorded("", 5, 6);
@@ -512,16 +504,14 @@ static void test_saved(void) {
     setenv("TMPDIR", in_folder("temporary"), 1);
     CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 0);
     CHECK_INT(rmdir(in_folder("temporary")), 0); /* its traces leave no files */
-    CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 5);
-    CHECK(strstr(last.err, "temporary/vlmprof-cost-") != NULL);
+    EXITS(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 5, err, "temporary/vlmprof-cost-");
     unsetenv("TMPDIR");
     CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 0);
     CHECK(strstr(last.out, "\"vlmprof-profile-1\"") && strstr(last.out, "\"timing\": \"op\""));
     CHECK(json_number("cost.off.mean_ms") > 0 && json_number("cost.trace.mean_difference_percent.low") <= json_number("cost.trace.mean_difference_percent.high"));
     CHECK_NEAR(json_number("stages.vit.device_ms"), json_number("stages.vit.operations_ms") + json_number("stages.vit.idle_ms"), 1e-9);
     write_text(in_folder("again.json"), last.out);
-    CHECK_INT(run("trace %%F/again.json --row_limit 1"), 0);
-    CHECK(strstr(last.out, "Self CPU time total"));
+    EXITS(run("trace %%F/again.json --row_limit 1"), 0, out, "Self CPU time total");
 }
 /* The table sums device times, and the trace contains each of them: on the emulated GPU. */
 static void test_emulated(void) {
@@ -579,8 +569,7 @@ static void test_profile_usage(void) {
         CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 %s", cases[i].arguments), cases[i].code);
         check_note(strstr(last.err, cases[i].says) && (!*last.out || cases[i].code == 5), __FILE__, __LINE__, "case %zu says %s", i, last.err);
     }
-    CHECK_INT(run("sweep --synthetic tiny --data x --output_dir y --use_profiler_on_all_samples"), 2);
-    CHECK(strstr(last.err, "needs --use_profiler"));
+    EXITS(run("sweep --synthetic tiny --data x --output_dir y --use_profiler_on_all_samples"), 2, err, "needs --use_profiler");
 }
 
 /* ---- sweep --use_profiler */
@@ -620,23 +609,9 @@ int main(void) {
     program = built("tests/vlmprof-hooks"); /* with given ceilings */
     test_torch("trace/torch_cpu.csv", "", 0);
     test_torch("trace/torch_cpu_shapes.csv", "--group_by_input_shape", 1);
-    test_torch_text();
-    test_shapes();
-    test_known();
-    test_gaps();
-    test_odd();
-    test_damaged();
-    test_usage();
-    test_folded();
-    test_rows();
-    test_own_trace();
-    test_schedule();
-    test_recorded();
-    test_saved();
-    test_emulated();
-    test_interrupt();
-    test_profile_usage();
-    test_sweep();
+    RUN_TESTS(test_torch_text, test_shapes, test_known, test_gaps, test_odd, test_damaged, test_usage, test_folded,
+              test_rows, test_own_trace, test_schedule, test_recorded, test_saved, test_emulated, test_interrupt,
+              test_profile_usage, test_sweep);
     program_end();
     return check_done("test_profile");
 }

@@ -89,12 +89,10 @@ static void test_misuse(void) {
     CHECK_INT(end_at(&r, 3), VP_OK);
     CHECK_INT(end_at(&r, 3), VP_OK);
     CHECK_INT(vp_range_end(&r), VP_ERR_STATE);
-    {
-        vp_op row;
-        vp_ops ops;
-        CHECK_INT(vp_ops_init(&ops, &row, 1, 0, 0), VP_OK);
-        CHECK_INT(vp_ops_add_ranges(&ops, &r), VP_ERR_RANGE); /* 2 * INT64_MAX bytes in "a" */
-    }
+    vp_op row;
+    vp_ops ops;
+    CHECK_INT(vp_ops_init(&ops, &row, 1, 0, 0), VP_OK);
+    CHECK_INT(vp_ops_add_ranges(&ops, &r), VP_ERR_RANGE); /* 2 * INT64_MAX bytes in "a" */
 }
 
 /* a buffer of 3: the fourth range and those inside it have no record, but nesting stays correct */
@@ -991,26 +989,9 @@ static void test_schedule_errors(void) {
 }
 
 int main(void) {
-    test_nesting();
-    test_misuse();
-    test_full();
-    test_hooks();
-    test_recursion();
-    test_rows();
-    test_refused_samples();
-    test_rates();
-    test_fixed();
-    test_golden_tables();
-    test_print_options();
-    test_print_rest();
-    test_csv();
-    test_folded();
-    test_sort();
-    test_json();
-    test_json_errors();
-    test_json_two_rows_of_one_key();
-    test_schedule_golden();
-    test_schedule_property();
-    test_schedule_errors();
+    RUN_TESTS(test_nesting, test_misuse, test_full, test_hooks, test_recursion, test_rows, test_refused_samples,
+              test_rates, test_fixed, test_golden_tables, test_print_options, test_print_rest, test_csv, test_folded,
+              test_sort, test_json, test_json_errors, test_json_two_rows_of_one_key, test_schedule_golden,
+              test_schedule_property, test_schedule_errors);
     return check_done("test_ranges");
 }

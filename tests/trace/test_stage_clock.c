@@ -122,8 +122,6 @@ static void test_memory(void) {
 }
 
 int main(void) {
-    test_marks();
-    test_refusals();
-    test_memory();
+    RUN_TESTS(test_marks, test_refusals, test_memory);
     return check_done("test_stage_clock");
 }

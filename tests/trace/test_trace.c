@@ -1169,11 +1169,9 @@ static void test_engine(const char *name) {
     }
     close_trace(trace, &info);
     vp_engine_close(engine);
-    {
-        trace_facts facts = check_file(path, &f);
-        CHECK_INT(facts.launches, ON_GPU ? total : 0);
-        CHECK_INT(facts.steps, REQUESTS);
-    }
+    trace_facts facts = check_file(path, &f);
+    CHECK_INT(facts.launches, ON_GPU ? total : 0);
+    CHECK_INT(facts.steps, REQUESTS);
     CHECK_INT(info.launches, total);
     CHECK_INT(count_of(&f, "thread_span"), span_total);
     printf("%s: %lld launches, %llu bytes, %lld moved by at most %lld ns\n", TEST_DEVICE, (long long)total, (unsigned long long)info.bytes,
@@ -1186,23 +1184,10 @@ static void test_engine(const char *name) {
 
 int main(void) {
     if (!folder_make("trace")) return 1;
-    test_request();
-    test_overlap();
-    test_cut();
-    test_shapes_and_stacks();
-    test_cpu();
-    test_cpu_steps();
-    test_stage_clock();
+    RUN_TESTS(test_request, test_overlap, test_cut, test_shapes_and_stacks, test_cpu, test_cpu_steps, test_stage_clock);
     test_random(7, 300);
-    test_memory_and_counters();
-    test_limit();
-    test_names();
-    test_file_names();
-    test_closing();
-    test_steps();
-    test_full_disk();
-    test_refusals();
-    test_ranges();
+    RUN_TESTS(test_memory_and_counters, test_limit, test_names, test_file_names, test_closing, test_steps,
+              test_full_disk, test_refusals, test_ranges);
     test_engine(ON_GPU ? "emulated.1.pt.trace.json" : "cpu.1.pt.trace.json");
     remove_folder(folder);
     return check_done(ON_GPU ? "test_trace_cuda" : "test_trace");

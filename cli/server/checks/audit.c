@@ -105,8 +105,8 @@ static int64_t count_with(const vp_family *family, const struct audit_size *size
     const int is_large = pixels > most;
     if (!is_large && !(pixels < least)) return cols * rows;
     if (how.is_32_bit) {
-        const float area = (float)(width * height),
-                    beta = sqrtf(is_large ? area / (float)most : (float)least / area), side = (float)unit;
+        const float area = (float)(width * height), beta = sqrtf(is_large ? area / (float)most : (float)least / area),
+                    side = (float)unit;
         cols = (int64_t)(is_large ? floorf((float)width / beta / side) : ceilf((float)width * beta / side));
         rows = (int64_t)(is_large ? floorf((float)height / beta / side) : ceilf((float)height * beta / side));
     } else {
@@ -153,8 +153,8 @@ static int64_t lowest_value(vp_family *family, const char *key, const struct aud
     return low;
 }
 /* Finds the values of a limit in pixels or tokens. Counts grow with the limit. */
-static int fit_limit(const vp_family *family, const vp_family_key *key, const struct evidence *evidence,
-                     int64_t offset, struct audit_fit *fit) {
+static int fit_limit(const vp_family *family, const vp_family_key *key, const struct evidence *evidence, int64_t offset,
+                     struct audit_fit *fit) {
     vp_family *tried = resize(NULL, 1, sizeof *tried);
     const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
     int64_t low = 1, high = AUDIT_UNBOUNDED;

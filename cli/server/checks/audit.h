@@ -4,8 +4,11 @@
 #ifndef VLMPROF_CLI_AUDIT_H
 #define VLMPROF_CLI_AUDIT_H
 #include "base/memory.h"
+#include "server/picture.h"
+#include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -75,5 +78,43 @@ void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, 
 /* Adds sentences: the verdict, its cause, and what to do. */
 void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
                  const struct audit_verdict *verdict, struct text_list *out);
+
+/* ---- scene.c */
+/* The same size and number give the same file. Free it with picture_free. */
+void scene_draw(int32_t width_px, int32_t height_px, uint64_t number, struct picture *picture);
+
+/* ---- corners.c */
+enum { CORNERS_LEAST = 12, CORNERS_DEFAULT = 24, CORNERS_MOST = 1000 };
+
+struct corner {
+    int32_t width_px, height_px;
+    vp_vision_count count;
+    const char *why; /* static */
+};
+
+/* Finds sizes of at most most_pixels pixels, the most useful first: ordinary, small, large, the widest and the tallest
+ * that the family accepts (up to 200:1); sizes at which a limit of the family takes effect; and, along the width, the
+ * height and the diagonal, sizes at which the count changes and one pixel below and above. If a rule has too few of
+ * them, other sizes are added up to CORNERS_LEAST. The family accepts every size, and none is repeated. out: corners
+ * [most], most at least CORNERS_LEAST; notes: limits that no size within most_pixels reaches Returns the number of
+ * sizes; 0 if the family accepts none. */
+size_t corners_of(const vp_family *family, int64_t most_pixels, size_t most, struct corner *corners,
+                  struct text_list *notes);
+
+/* ---- token_cost.c */
+/* The requests of a round, in order. */
+enum cost_request { COST_SMALL_IMAGE, COST_SHORT_TEXT, COST_LARGE_IMAGE, COST_LONG_TEXT, COST_REQUESTS };
+struct cost_round { int64_t tokens[COST_REQUESTS]; double ms[COST_REQUESTS]; };
+
+enum { COST_TOKENS_LEAST = 64 }; /* the larger request must have this many more tokens */
+/* The cost of a token in ms; difference: image token minus text token, paired by round. */
+struct token_cost { size_t rounds; vp_estimate image, text, difference; int is_hint; };
+/* Returns 1, or 0 if a round's sizes are too similar or there are fewer than 2 rounds. */
+int token_cost_find(const struct cost_round *rounds, size_t count, struct token_cost *cost);
+/* Adds the hint, or a sentence that there is none, with the evidence. */
+void token_cost_words(const struct token_cost *cost, struct text_list *out);
+
+/* A text of this many common words, malloc'ed. It differs for each number, so that no cache contains it. */
+char *token_cost_text(int64_t words, uint64_t number);
 
 #endif

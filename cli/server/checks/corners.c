@@ -1,5 +1,5 @@
 /* corners.c: finds image sizes at which a server's token count is worth comparing with a family's rule. */
-#include "server/checks/corners.h"
+#include "server/checks/audit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +101,7 @@ static void add_steps(struct search *search, int32_t *const sides[DIRECTIONS], c
 static int lift(const vp_family *family, const vp_family_key *key, vp_family *lifted) {
     static const double largest[] = {1099511627776.0, LIMIT_LARGEST_SIDE, 1120, VP_FAMILY_TILES_LIMIT};
     *lifted = *family;
-    if (!strncmp(key->name, "min", 3))
-        return vp_family_set_number(lifted, key->name, 1, NULL) == VP_OK;
+    if (!strncmp(key->name, "min", 3)) return vp_family_set_number(lifted, key->name, 1, NULL) == VP_OK;
     for (size_t i = 0; i < sizeof largest / sizeof *largest; i++)
         if (vp_family_set_number(lifted, key->name, largest[i], NULL) == VP_OK) return 1;
     return 0;

@@ -1,5 +1,5 @@
 /* scene.c: draws synthetic pictures for measurements: colour gradients with shapes in front. */
-#include "server/checks/scene.h"
+#include "server/checks/audit.h"
 
 #include "base/memory.h"
 
@@ -33,7 +33,7 @@ void scene_draw(int32_t width_px, int32_t height_px, uint64_t number, struct pic
     uint64_t state = number;
     for (int i = 0; i < 4; i++) pick_colour(&state, corner[i]);
     for (int i = 0; i < SHAPES; i++) {
-        shapes[i] = (struct shape){pick(&state, 0, 1000), pick(&state, 0, 1000), pick(&state, 30, 250),
+        shapes[i] = (struct shape){pick(&state, 0, 1000), pick(&state, 0, 1000),   pick(&state, 30, 250),
                                    pick(&state, 30, 250), (int)pick(&state, 0, 1), {0, 0, 0}};
         pick_colour(&state, shapes[i].rgb);
     }

@@ -1,5 +1,5 @@
 /* token_cost.c: checks whether an image token adds as much to a server's TTFT as a text token. */
-#include "server/checks/token_cost.h"
+#include "server/checks/audit.h"
 
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ void token_cost_words(const struct token_cost *cost, struct text_list *out) {
                                   "pruning saves");
 }
 char *token_cost_text(int64_t words, uint64_t number) {
-    static const char *const common[16] = {"time", "water", "house", "light", "small", "green", "under", "place",
+    static const char *const common[16] = {"time",  "water", "house", "light", "small", "green", "under", "place",
                                            "right", "table", "paper", "point", "early", "music", "stone", "river"};
     struct text_buffer text = {NULL, 0, 0};
     text_add_format(&text, "%llu", (unsigned long long)number);

@@ -5,7 +5,6 @@
 
 #include "base/console.h"
 #include "base/memory.h"
-#include "server/ask.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,23 +34,18 @@ static struct reply reply_of(const struct twin_plan *plan, const struct pass_res
 /* Sends a text, or the images if it is NULL. Returns 0 or an exit code with a line in `reason`. */
 static int ask(const struct twin_plan *plan, const char *text, struct reply *reply, char *reason, size_t capacity) {
     struct pass_result *run = runs_make(1, 0);
-    struct question question = {0};
-    struct picture *pictures = zeroed((size_t)plan->image_count, sizeof *pictures); /* pictures of the plan */
+    struct question question = plan->question;
     struct sent_request sent;
-    for (int32_t i = 0; !text && i < plan->image_count; i++) pictures[i] = plan->images[i].picture;
-    if (!text) {
-        question.pictures = pictures;
-        question.picture_count = plan->image_count;
-        question.places = plan->places;
+    if (text) {
+        question.picture_count = 0;
+        question.unique = NULL;
+        question.request.text = text;
+        question.request.image_places = NULL;
+        question.request.knob_count = plan->text_knob_count;
     }
-    if (!text && !plan->is_same_image) question.unique = plan->images;
-    question.text = text ? text : plan->text;
-    question.max_tokens = plan->endpoint->api == VP_CHAT_RESPONSES ? TOKENS_OF_RESPONSES : TOKENS;
-    question.no_cache = plan->no_cache;
-    question.knobs = plan->knobs;
-    question.knob_count = text ? plan->text_knob_count : plan->knob_count;
+    question.request.max_tokens = plan->endpoint->api == VP_CHAT_RESPONSES ? TOKENS_OF_RESPONSES : TOKENS;
+    question.request.ignore_eos = 0;
     int code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
-    free(pictures);
     if (!code) *reply = reply_of(plan, run);
     runs_free(run, 1);
     if (!code && reply->tokens < 0) {
@@ -75,11 +69,11 @@ static int ask_filler(const struct twin_plan *plan, const struct twin_text *fill
 /* ---- the text */
 /* Gets the tokens of the question without its image. Each question is sent once. */
 static int count_question(const struct twin_plan *plan, int64_t *tokens, char *reason, size_t capacity) {
-    const uint64_t question = hash_text(HASH_START, plan->text);
+    const uint64_t question = hash_text(HASH_START, plan->question.request.text);
     struct reply reply;
     int code = 0;
     if (!plan->memory->question_tokens || plan->memory->question != question) {
-        code = ask(plan, plan->text, &reply, reason, capacity);
+        code = ask(plan, plan->question.request.text, &reply, reason, capacity);
         if (code) return code;
         plan->memory->question = question;
         plan->memory->question_tokens = reply.tokens;
@@ -116,8 +110,7 @@ static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_t
 
 /* ---- the pairs */
 static int measure_pair(const struct twin_plan *plan, const struct twin_text *text, struct twin_pair *pair,
-                        char *reason,
-                        size_t capacity) {
+                        char *reason, size_t capacity) {
     static const struct twin_text few = {0, 0, -1};
     struct reply reply[3]; /* image, text, floor */
     int code = 0;

@@ -3,9 +3,8 @@
  * the image. */
 #ifndef VLMPROF_CLI_TWIN_PAIRS_H
 #define VLMPROF_CLI_TWIN_PAIRS_H
+#include "server/ask.h"
 #include "server/checks/twins.h"
-#include "server/endpoint.h"
-#include "server/unique.h"
 
 #define OPTIONS_OF_TWINS \
     {"twins", COUNT, "N", NULL, 1, 10000, NULL, \
@@ -18,16 +17,11 @@
 
 struct twin_plan {
     struct endpoint *endpoint;
-    const struct unique *images; int32_t image_count; /* each request gets unique pixels, */
-    int is_same_image;          /* unless 1 */
-    const size_t *places;       /* places as in struct question */
-    const char *text;           /* the question about them */
-    const vp_chat_knob *knobs; size_t knob_count, text_knob_count; /* text_knob_count: those before the image's knobs */
-    int no_cache;          /* 1 if --no_cache */
+    struct question question; size_t text_knob_count; /* text_knob_count: the knobs before the images' */
     enum twin_method method;
-    int32_t pairs;         /* requested pairs, after one warm-up pair */
-    uint64_t seed;         /* seed of the order within the pairs */
-    const char *name;      /* for the progress line */
+    int32_t pairs;    /* requested pairs, after one warm-up pair */
+    uint64_t seed;    /* seed of the order within the pairs */
+    const char *name; /* for the progress line */
     struct twin_memory *memory;
 };
 struct twins {

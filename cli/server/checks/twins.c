@@ -38,8 +38,8 @@ static void next_filler(struct twin_search *search) {
 }
 /* The number of repeats between the two bounds by linear interpolation, but never a bound itself. */
 static int64_t between(const struct twin_search *search) {
-    const double share = (double)(search->wanted - search->low_tokens)
-                         / (double)(search->high_tokens - search->low_tokens);
+    const double share =
+        (double)(search->wanted - search->low_tokens) / (double)(search->high_tokens - search->low_tokens);
     int64_t at = search->low + (int64_t)floor(share * (double)(search->high - search->low) + 0.5);
     if (at <= search->low) at = search->low + 1;
     return at >= search->high ? search->high - 1 : at;
@@ -47,8 +47,8 @@ static int64_t between(const struct twin_search *search) {
 static void keep_nearest(struct twin_search *search, int64_t tokens) {
     const struct twin_text now = {search->filler, search->next, tokens};
     if (tokens < 0) return;
-    if (search->nearest.tokens < 0
-        || llabs(tokens - search->wanted) < llabs(search->nearest.tokens - search->wanted)) search->nearest = now;
+    if (search->nearest.tokens < 0 || llabs(tokens - search->wanted) < llabs(search->nearest.tokens - search->wanted))
+        search->nearest = now;
 }
 void twin_search_take(struct twin_search *search, int64_t tokens) {
     const int64_t at = search->next;
@@ -74,7 +74,7 @@ void twin_search_take(struct twin_search *search, int64_t tokens) {
     if (search->high < 0) {
         const int64_t missing = search->wanted - tokens;
         search->next = missing > REPEATS_MOST || at + missing > REPEATS_MOST ? REPEATS_MOST + 1
-                       : at + (missing > at ? missing : at) + 1;
+                                                                             : at + (missing > at ? missing : at) + 1;
         if (search->next > REPEATS_MOST) next_filler(search);
     } else if (search->low < 0) { /* the known text to start from was too long */
         const int64_t extra = tokens - search->wanted;
@@ -193,8 +193,8 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
     double *values = resize(NULL, (size_t)count * 2 + 1, sizeof *values), *scratch = values + (size_t)count;
     struct twin_pair *kept = resize(NULL, (size_t)count + 1, sizeof *kept);
     struct twin_result result = {.basis = basis_of(pairs, count)};
-    double ms_per_token = method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch)
-                                                                                 : (double)NAN;
+    double ms_per_token =
+        method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch) : (double)NAN;
     for (int32_t i = 0; i < count; i++) {
         const struct twin_pair *pair = &pairs[i];
         const int64_t more = pair->image_tokens - pair->text_tokens;
@@ -221,16 +221,14 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
 }
 static void put_medians(vp_json_writer *writer, const char *key, double image, double text, double difference) {
     if (isfinite(difference))
-        PUT(writer, KEY_OBJECT(key), KEY("image", image), KEY("text", text), KEY("difference", difference),
-            END_OBJECT);
+        PUT(writer, KEY_OBJECT(key), KEY("image", image), KEY("text", text), KEY("difference", difference), END_OBJECT);
     else put_null(writer, key);
 }
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens) {
     PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", result->difference.median), KEY("low", result->difference.low),
         KEY("high", result->difference.high), KEY("level", result->difference.level),
-        KEY("basis", TWIN_BASES[result->basis]),
-        KEY("method", result->adjusted ? "adjusted" : "exact"), KEY("pairs", result->pairs),
-        KEY("pairs_adjusted", result->adjusted), KEY("pairs_cached", result->cached),
+        KEY("basis", TWIN_BASES[result->basis]), KEY("method", result->adjusted ? "adjusted" : "exact"),
+        KEY("pairs", result->pairs), KEY("pairs_adjusted", result->adjusted), KEY("pairs_cached", result->cached),
         KEY("pairs_unequal", result->unequal), KEY("pairs_silent", result->silent), KEY("TTFT_image", result->image_ms),
         KEY("TTFT_text", result->text_ms), KEY("floor_ms", result->floor_ms), KEY("upload_ms", result->upload_ms),
         KEY("ms_per_token", result->ms_per_token));
@@ -261,8 +259,7 @@ void twins_warn(struct text_list *warnings, const struct twin_result *result) {
                       result->pairs == 1 ? "" : "s", TWIN_PAIRS_LEAST);
     if (result->basis != TWINS_TTFT && result->pairs)
         text_list_add(warnings, "most answers had no text: T_image_outside is based on %s, not on TTFT",
-                      result->basis == TWINS_CHUNK ? "the first part of each stream"
-                                                   : "the server's own prompt time");
+                      result->basis == TWINS_CHUNK ? "the first part of each stream" : "the server's own prompt time");
     if (result->difference.median < 0 && result->difference.high >= 0)
         text_list_add(warnings,
                       "T_image_outside of %s ms is below 0, but its range is not: the image's cost is less than the "

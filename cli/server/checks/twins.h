@@ -13,12 +13,12 @@
 enum { TWIN_FILLERS = 4, TWIN_TRIES = 60 };
 struct twin_text { int filler; int64_t repeats, tokens; };
 struct twin_search {
-    int64_t wanted;          /* prompt tokens */
+    int64_t wanted; /* prompt tokens */
     int filler, tries;
     int64_t low, low_tokens, high, high_tokens; /* repeats with too few and too many tokens; -1: none yet */
-    int64_t next;            /* repeats to try next; -1: the search has ended */
-    int is_found;            /* 1 if `nearest` is exact */
-    struct twin_text nearest; /* the nearest text so far; tokens -1 if none */
+    int64_t next;                               /* repeats to try next; -1: the search has ended */
+    int is_found;                               /* 1 if `nearest` is exact */
+    struct twin_text nearest;                   /* the nearest text so far; tokens -1 if none */
 };
 /* known: a text of the same server to start from, or NULL. An exact one ends the search. */
 void twin_search_begin(int64_t wanted, const struct twin_text *known, struct twin_search *search);
@@ -47,14 +47,14 @@ enum { TWIN_PAIRS_LEAST = 5 }; /* a result needs at least this many */
 #define TWIN_METHODS "exact adjusted"
 struct twin_result {
     enum twin_basis basis;
-    struct median_range difference;          /* median difference of the pairs, ms */
-    double image_chunk_ms, text_chunk_ms, chunk_difference_ms; /* medians to the first part of the stream */
-    double image_ms, text_ms, floor_ms, upload_ms; /* medians */
+    struct median_range difference;                               /* median difference of the pairs, ms */
+    double image_chunk_ms, text_chunk_ms, chunk_difference_ms;    /* medians to the first part of the stream */
+    double image_ms, text_ms, floor_ms, upload_ms;                /* medians */
     double image_prompt_ms, text_prompt_ms, prompt_difference_ms; /* medians by the server's clock, or NaN */
-    double ms_per_token;                     /* cost of a text token for the adjustment; NaN if none */
-    int32_t pairs, adjusted;                 /* usable pairs; adjusted ones among them */
-    int32_t cached, unequal, silent;         /* dropped: answered by a cache; unequal tokens; no text */
-    double image_cached, text_cached;        /* mean tokens from caches, over pairs that report them; or NaN */
+    double ms_per_token;              /* cost of a text token for the adjustment; NaN if none */
+    int32_t pairs, adjusted;          /* usable pairs; adjusted ones among them */
+    int32_t cached, unequal, silent;  /* dropped: answered by a cache; unequal tokens; no text */
+    double image_cached, text_cached; /* mean tokens from caches, over pairs that report them; or NaN */
 };
 /* A pair is dropped if half of a prompt or more came from a cache. A pair with unequal numbers of tokens is dropped
  * with TWINS_EXACT. With TWINS_ADJUSTED its difference is corrected by the cost of a text token: the median TTFT of the

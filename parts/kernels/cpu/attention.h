@@ -38,7 +38,7 @@ static VK_CLONES void vk_pack_values(void *panel, const char *values, size_t key
     }
     for (int j = 0; !wide && j < VK_PAD; j += 2) {
         uint32_t *pairs = (uint32_t *)panel + (size_t)j / 2 * VK_PAD;
-        uint16_t even[VK_PAD] = { 0 }, odd[VK_PAD] = { 0 };
+        uint16_t even[VK_PAD] = {0}, odd[VK_PAD] = {0};
         if (j < live) memcpy(even, values + (size_t)j * key_bytes, bytes);
         if (j + 1 < live) memcpy(odd, values + (size_t)(j + 1) * key_bytes, bytes);
         EACH(c, VK_PAD) pairs[c] = (uint32_t)even[c] | (uint32_t)odd[c] << 16;
@@ -52,8 +52,8 @@ static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, in
     char *k_panel = (char *)cpu->k_panels + ((size_t)head * keys + (size_t)first) * width * element,
          *v_panels = (char *)cpu->v_panels + (size_t)head * keys * width * element;
     int live = job->tokens - first < VK_PAD ? job->tokens - first : VK_PAD;
-    vk_pack_keys((uint32_t *)(void *)k_panel, (const char *)job->k + at, row_bytes, live,
-                 job->head_dim * (int)element, (int)(width * element / 4));
+    vk_pack_keys((uint32_t *)(void *)k_panel, (const char *)job->k + at, row_bytes, live, job->head_dim * (int)element,
+                 (int)(width * element / 4));
     for (int c = 0; c < job->head_dim; c += VK_PAD)
         vk_pack_values(v_panels + ((size_t)c * keys + (size_t)first * VK_PAD) * element,
                        (const char *)job->v + at + (size_t)c * element, row_bytes, live,
@@ -148,8 +148,8 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
                         seen - first < VK_ATTEND_KEYS ? seen - first : VK_ATTEND_KEYS);
     for (int c = 0; c < job->head_dim; c += VK_PAD)
         vk_attend_store(job->y, (size_t)row * (size_t)job->ldy + column + (size_t)c, job->ldy,
-                        room.sums + c * VK_ROWS_MAX, met, rows,
-                        job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD, cpu->wide);
+                        room.sums + c * VK_ROWS_MAX, met, rows, job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD,
+                        cpu->wide);
 }
 /* One sequence. The last strip also takes the remaining rows if they are too few for another strip. */
 typedef struct vk_attention_list {
@@ -174,8 +174,8 @@ static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
     list.cpu = cpu; list.job = job;
     list.rows = cpu->gemm[cpu->wide][VK_SHAPES - 1]->strip;
     rest = job->tokens % list.rows;
-    list.strips = vk_divide_up(job->tokens, list.rows)
-                  - (rest && list.rows + rest <= VK_ROWS_MAX && job->tokens > rest);
+    list.strips =
+        vk_divide_up(job->tokens, list.rows) - (rest && list.rows + rest <= VK_ROWS_MAX && job->tokens > rest);
     list.chunks = vk_divide_up(job->tokens, VK_PAD);
     vk_share(cpu, (int64_t)list.chunks * job->kv_heads, 1, vk_attention_pack_share, &list);
     vk_share(cpu, (int64_t)list.strips * job->heads, 1, vk_attention_share, &list);

@@ -10,11 +10,10 @@ enum { VK_LANES = 16, VK_PIECES = 16, VK_PIECE_KEYS = 64 };
 
 /* scores[j] = q . key j of one head, for rows of `ld` elements */
 VK_INLINE float vk_dot(const char *q, size_t from_q, const char *key, size_t from, int head_dim, const int wide) {
-    float lanes[VK_LANES] = { 0.0f }, sum = 0.0f;
+    float lanes[VK_LANES] = {0.0f}, sum = 0.0f;
     int i = 0;
-    for (; i + VK_LANES <= head_dim; i += VK_LANES)
-        EACH(l, VK_LANES)
-            lanes[l] += vk_get(q, from_q + (size_t)(i + l), wide) * vk_get(key, from + (size_t)(i + l), wide);
+    for (; i + VK_LANES <= head_dim; i += VK_LANES) EACH(l, VK_LANES)
+    lanes[l] += vk_get(q, from_q + (size_t)(i + l), wide) * vk_get(key, from + (size_t)(i + l), wide);
     for (; i < head_dim; i++) sum += vk_get(q, from_q + (size_t)i, wide) * vk_get(key, from + (size_t)i, wide);
     EACH(l, 8) lanes[l] += lanes[l + 8];
     EACH(l, 4) lanes[l] += lanes[l + 4];

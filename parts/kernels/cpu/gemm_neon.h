@@ -9,22 +9,20 @@
 #define VK_NEON_VECTORS(count) ((count) > 2 ? 4 : 8)
 /* sums += inputs of one k * weights[]; the constant `lane` is the position of that k in the input vectors */
 #define VK_NEON_TIMES(lane) \
-    VK_UNROLL for (int i = 0; i < count; i++) \
-        VK_UNROLL for (int v = 0; v < vectors; v++) \
-            sums[i][v] = vfmaq_laneq_f32(sums[i][v], weights[v], in[i], lane)
+    VK_UNROLL for (int i = 0; i < count; i++) VK_UNROLL for (int v = 0; v < vectors; v++) sums[i][v] = \
+        vfmaq_laneq_f32(sums[i][v], weights[v], in[i], lane)
 
 VK_INLINE void vk_zero_neon(const int count, const int vectors, float32x4_t (*sums)[8]) {
-    VK_UNROLL for (int i = 0; i < count; i++)
-        VK_UNROLL for (int v = 0; v < vectors; v++) sums[i][v] = vdupq_n_f32(0.0f);
+    VK_UNROLL for (int i = 0; i < count; i++) VK_UNROLL for (int v = 0; v < vectors; v++) sums[i][v] =
+        vdupq_n_f32(0.0f);
 }
 VK_INLINE void vk_store_neon(const int count, const int vectors, float *y, float32x4_t (*sums)[8]) {
-    VK_UNROLL for (int i = 0; i < count; i++)
-        VK_UNROLL for (int v = 0; v < vectors; v++) vst1q_f32(y + i * VK_PAD + v * 4, sums[i][v]);
+    VK_UNROLL for (int i = 0; i < count; i++) VK_UNROLL for (int v = 0; v < vectors; v++)
+        vst1q_f32(y + i * VK_PAD + v * 4, sums[i][v]);
 }
 
 /* fp32 FMA on bf16 pairs */
-VK_INLINE void vk_rows_neon(const int count, float *y, const uint16_t *x, size_t ldx, const uint32_t *panel,
-                            size_t k) {
+VK_INLINE void vk_rows_neon(const int count, float *y, const uint16_t *x, size_t ldx, const uint32_t *panel, size_t k) {
     const int vectors = VK_NEON_VECTORS(count);
     const uint32x4_t high = vdupq_n_u32(0xffff0000u);
     for (int column = 0; column < VK_PAD; column += vectors * 4) {
@@ -33,8 +31,8 @@ VK_INLINE void vk_rows_neon(const int count, float *y, const uint16_t *x, size_t
         vk_zero_neon(count, vectors, sums);
         for (size_t j = 0; j < k; j += 4, pairs += 2 * VK_PAD) {
             uint32x4_t two[8];
-            VK_UNROLL for (int i = 0; i < count; i++)
-                in[i] = vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(x + (size_t)i * ldx + j), 16));
+            VK_UNROLL for (int i = 0; i < count; i++) in[i] =
+                vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(x + (size_t)i * ldx + j), 16));
 #define VK_NEON_PAIR(from, lane) \
     VK_UNROLL for (int v = 0; v < vectors; v++) two[v] = vld1q_u32((from) + v * 4); \
     VK_UNROLL for (int v = 0; v < vectors; v++) weights[v] = vreinterpretq_f32_u32(vshlq_n_u32(two[v], 16)); \
@@ -63,7 +61,7 @@ VK_INLINE void vk_rows_neon_wide(const int count, float *y, const float *x, size
         for (size_t j = 0; j < k; j += 4, from += 4 * VK_PAD) {
             VK_UNROLL for (int i = 0; i < count; i++) in[i] = vld1q_f32(x + (size_t)i * ldx + j);
 #define VK_NEON_ONE(lane) \
-    VK_UNROLL for (int v = 0; v < vectors; v++) weights[v] = vld1q_f32(from + (lane) * VK_PAD + v * 4); \
+    VK_UNROLL for (int v = 0; v < vectors; v++) weights[v] = vld1q_f32(from + (lane)*VK_PAD + v * 4); \
     VK_NEON_TIMES(lane)
             VK_NEON_ONE(0);
             VK_NEON_ONE(1);
@@ -94,14 +92,13 @@ VK_TBF16 VK_INLINE void vk_rows_bfdot(const int count, float *y, const uint16_t 
         bfloat16x8_t in[4], weights[8];
         vk_zero_neon(count, vectors, sums);
         for (size_t j = 0; j < k; j += 8, from += 8 * VK_PAD) {
-            VK_UNROLL for (int i = 0; i < count; i++)
-                in[i] = vreinterpretq_bf16_u16(vld1q_u16(x + (size_t)i * ldx + j));
+            VK_UNROLL for (int i = 0; i < count; i++) in[i] =
+                vreinterpretq_bf16_u16(vld1q_u16(x + (size_t)i * ldx + j));
 #define VK_NEON_PAIR(pair) \
-    VK_UNROLL for (int v = 0; v < vectors; v++) \
-        weights[v] = vreinterpretq_bf16_u16(vld1q_u16(from + (pair) * 2 * VK_PAD + v * 8)); \
-    VK_UNROLL for (int i = 0; i < count; i++) \
-        VK_UNROLL for (int v = 0; v < vectors; v++) \
-            sums[i][v] = vbfdotq_laneq_f32(sums[i][v], weights[v], in[i], pair)
+    VK_UNROLL for (int v = 0; v < vectors; v++) weights[v] = \
+        vreinterpretq_bf16_u16(vld1q_u16(from + (pair)*2 * VK_PAD + v * 8)); \
+    VK_UNROLL for (int i = 0; i < count; i++) VK_UNROLL for (int v = 0; v < vectors; v++) sums[i][v] = \
+        vbfdotq_laneq_f32(sums[i][v], weights[v], in[i], pair)
             VK_NEON_PAIR(0);
             VK_NEON_PAIR(1);
             VK_NEON_PAIR(2);
@@ -137,15 +134,14 @@ VK_TBF16 VK_INLINE void vk_rows_bfmmla(const int twos, float *y, const uint16_t 
                 const uint16_t *row = x + (size_t)(2 * i) * ldx + j;
                 a[i] = vreinterpretq_bf16_u16(vcombine_u16(vld1_u16(row), vld1_u16(row + ldx)));
             }
-            VK_UNROLL for (int i = 0; i < twos; i++)
-                VK_UNROLL for (int v = 0; v < 4; v++) sums[i][v] = vbfmmlaq_f32(sums[i][v], a[i], b[v]);
+            VK_UNROLL for (int i = 0; i < twos; i++) VK_UNROLL for (int v = 0; v < 4; v++) sums[i][v] =
+                vbfmmlaq_f32(sums[i][v], a[i], b[v]);
         }
-        VK_UNROLL for (int i = 0; i < twos; i++)
-            VK_UNROLL for (int v = 0; v < 4; v++) {
-                float *to = y + 2 * i * VK_PAD + column + 2 * v;
-                vst1_f32(to, vget_low_f32(sums[i][v]));
-                vst1_f32(to + VK_PAD, vget_high_f32(sums[i][v]));
-            }
+        VK_UNROLL for (int i = 0; i < twos; i++) VK_UNROLL for (int v = 0; v < 4; v++) {
+            float *to = y + 2 * i * VK_PAD + column + 2 * v;
+            vst1_f32(to, vget_low_f32(sums[i][v]));
+            vst1_f32(to + VK_PAD, vget_high_f32(sums[i][v]));
+        }
     }
 }
 VK_TBF16 static void vk_tile_bfmmla(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {

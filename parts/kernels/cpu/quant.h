@@ -15,14 +15,12 @@ static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_pad
         for (int k = 0; k < VK_QUANT_BLOCK; k += 2, pairs += VK_PAD) {
             int shift = bits == 8 ? k % 4 * 4 : k % 4 * 4 + k % 8 / 4 * 4;
             const uint32_t *line = words + k / (bits == 8 ? 4 : 8) * VK_PAD;
-            if (bits == 8)
-                EACH(c, VK_PAD) {
+            if (bits == 8) EACH(c, VK_PAD) {
                     uint32_t word = line[c] >> shift;
                     pairs[c] = vk_f2b(vk_b2f(scale[c]) * (float)(int8_t)word)
                                | (uint32_t)vk_f2b(vk_b2f(scale[c]) * (float)(int8_t)(word >> 16)) << 16;
                 }
-            else
-                EACH(c, VK_PAD) {
+            else EACH(c, VK_PAD) {
                     uint32_t word = line[c] >> shift;
                     pairs[c] = vk_f2b(vk_b2f(scale[c]) * (float)((int)(word & 15) - 8))
                                | (uint32_t)vk_f2b(vk_b2f(scale[c]) * (float)((int)(word >> 16 & 15) - 8)) << 16;

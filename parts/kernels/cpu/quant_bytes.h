@@ -41,8 +41,8 @@ typedef struct vk_groups {
     float scales[VK_GROUP_SCALES * VK_PAD];
 } vk_groups;
 /* all rows of a task times a panel of blocks */
-typedef void (*vk_quant_many)(const vk_sink *sink, float *sums, const vk_bytes *x, vk_groups *groups,
-                              const char *panel, int rows);
+typedef void (*vk_quant_many)(const vk_sink *sink, float *sums, const vk_bytes *x, vk_groups *groups, const char *panel,
+                              int rows);
 /* the bytes of a thread's buffer: a panel as bf16, or as bytes and scales */
 static size_t vk_quant_room_bytes(int k) { return (size_t)(k + 63) / 64 * 64 * VK_PAD * 2; }
 
@@ -75,8 +75,8 @@ static vk_bytes vk_bytes_from(const vk_bytes *x, int row) {
 #ifdef VK_X86
 /* 32 values of bf16, times `times`, as bytes in the order of the weights'; adds their integers to *sum */
 VK_T512 VK_INLINE __m256i vk_bytes_32(const uint16_t *x, __m512 times, __m512i *sum) {
-    const __m256i order = _mm256_set_epi64x(0x0f0d0e0c0b090a08, 0x0705060403010200, 0x0f0d0e0c0b090a08,
-                                            0x0705060403010200);
+    const __m256i order =
+        _mm256_set_epi64x(0x0f0d0e0c0b090a08, 0x0705060403010200, 0x0f0d0e0c0b090a08, 0x0705060403010200);
     __m512i two = _mm512_loadu_si512(x), high_half = _mm512_set1_epi32((int)0xffff0000u), even, odd;
     even = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(two, 16)), times));
     odd = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(two, high_half)), times));
@@ -94,8 +94,8 @@ VK_T512 static void vk_bytes_row(vk_bytes *to, int row, const uint16_t *x, int k
         float largest;
         for (int i = from; i < end; i += 32)
             most = _mm512_max_epu16(most, _mm512_and_si512(_mm512_loadu_si512(x + i), _mm512_set1_epi16(0x7fff)));
-        word = _mm512_reduce_max_epu32(_mm512_max_epu32(_mm512_slli_epi32(most, 16),
-                                                        _mm512_and_si512(most, _mm512_set1_epi32(0x7fff0000))));
+        word = _mm512_reduce_max_epu32(
+            _mm512_max_epu32(_mm512_slli_epi32(most, 16), _mm512_and_si512(most, _mm512_set1_epi32(0x7fff0000))));
         memcpy(&largest, &word, 4);
         if (word < 0x04000000u) largest = 0.0f;
         for (int i = from; i < end; i += 32)
@@ -152,9 +152,9 @@ VK_T512 VK_INLINE void vk_level_begin(vk_level *level, char *to, float *scales, 
             most = _mm512_max_ps(most, _mm512_abs_ps(scale));
         }
         units = _mm512_mask_mov_ps(_mm512_set1_ps(full), negative, _mm512_set1_ps(less));
-        _mm512_storeu_ps(level->times + 16 * h,
-                         _mm512_maskz_div_ps(_mm512_cmp_ps_mask(most, _mm512_set1_ps(0x1p-119f), _CMP_GE_OQ), units,
-                                             most));
+        _mm512_storeu_ps(
+            level->times + 16 * h,
+            _mm512_maskz_div_ps(_mm512_cmp_ps_mask(most, _mm512_set1_ps(0x1p-119f), _CMP_GE_OQ), units, most));
         most = _mm512_mul_ps(most, _mm512_mask_mov_ps(_mm512_set1_ps(bits == 8 ? 1.0f : 8.0f / 127.0f), negative,
                                                       _mm512_set1_ps(bits == 8 ? full / less : 8.0f / 127.0f)));
         _mm512_storeu_ps(scales + 16 * h, _mm512_mask_mov_ps(most, odd, _mm512_set1_ps(NAN)));
@@ -162,8 +162,8 @@ VK_T512 VK_INLINE void vk_level_begin(vk_level *level, char *to, float *scales, 
 }
 /* A quarter of the next block, if one is left. `flip`: adds 128 to make the bytes unsigned. `ahead`: this many bytes
  * later is prefetched. */
-VK_T512 VK_INLINE void vk_level_part(vk_level *level, __m512i *ratio, const int quarter, const int flip,
-                                     const int bits, const int ahead) {
+VK_T512 VK_INLINE void vk_level_part(vk_level *level, __m512i *ratio, const int quarter, const int flip, const int bits,
+                                     const int ahead) {
     const int lines = vk_block_bytes(bits) / 64 + 1, from = lines * quarter / 4, end = lines * (quarter + 1) / 4;
     if (level->blocks <= 0) return;
     if (quarter % 2 == 0) *ratio = vk_level_ratio(level->from + 16 * quarter, level->times + 8 * quarter);
@@ -192,8 +192,8 @@ VK_TVNNI VK_INLINE void vk_rows_vnni(const int count, float *y, const vk_bytes *
         int length = k - g * VK_VNNI_GROUP < VK_VNNI_GROUP ? k - g * VK_VNNI_GROUP : VK_VNNI_GROUP;
         __m512 low_scale = _mm512_loadu_ps(scales), high_scale = _mm512_loadu_ps(scales + 16);
         __m512i part[12][2];
-        VK_UNROLL for (int i = 0; i < count; i++)
-            part[i][0] = part[i][1] = _mm512_set1_epi32(x->offsets[i * x->groups + g]);
+        VK_UNROLL for (int i = 0; i < count; i++) part[i][0] = part[i][1] =
+            _mm512_set1_epi32(x->offsets[i * x->groups + g]);
         for (int j = 0; j < length; j += 4, panel += 128) {
             __m512i low = _mm512_loadu_si512(panel), high = _mm512_loadu_si512(panel + 64);
             VK_UNROLL for (int i = 0; i < count; i++) {
@@ -324,8 +324,8 @@ VK_TAMX VK_INLINE void vk_bytes_steps(const int two, const int bits, int32_t *pa
     if (two) { vk_amx_store(2, part + 16 * VK_PAD, 4 * VK_PAD); vk_amx_store(3, part + 16 * VK_PAD + 16, 4 * VK_PAD); }
 }
 #define VK_BYTES_STEPS(name, two, bits) \
-    VK_TAMX VK_APART void name(int32_t *part, const int8_t *x, size_t ld, const char *panel, int k, \
-                               int go_on, vk_bytes_shadow *shadow) { \
+    VK_TAMX VK_APART void name(int32_t *part, const int8_t *x, size_t ld, const char *panel, int k, int go_on, \
+                               vk_bytes_shadow *shadow) { \
         vk_bytes_steps(two, bits, part, x, ld, panel, k, go_on, shadow); \
     }
 VK_BYTES_STEPS(vk_bytes_steps_8, 1, 8)
@@ -352,8 +352,7 @@ VK_TAMX static int vk_amx_level(vk_groups *groups, const char *panel, int from, 
         vk_level_begin(level, vk_amx_piece(groups, piece, turn), scales,
                        panel + from / VK_QUANT_BLOCK * vk_block_bytes(groups->bits),
                        groups->k - from < VK_AMX_GROUP ? groups->k - from : VK_AMX_GROUP, groups->bits);
-    else { /* the same scales */
-        level->to = vk_amx_piece(groups, piece, turn);
+    else { /* the same scales */ level->to = vk_amx_piece(groups, piece, turn);
         memcpy(scales, groups->scales + groups->turn % VK_GROUP_SCALES * VK_PAD, VK_PAD * sizeof *scales);
     }
     level->blocks = (groups->k - from < piece ? groups->k - from : piece) / VK_QUANT_BLOCK;
@@ -368,8 +367,8 @@ typedef void (*vk_bytes_tile)(int32_t *part, const int8_t *x, size_t ld, const c
                               vk_bytes_shadow *shadow);
 VK_TAMX static void vk_many_amx(const vk_sink *sink, float *sums, const vk_bytes *x, vk_groups *groups,
                                 const char *panel, int rows) {
-    static const vk_bytes_tile tile_steps[2][2] = { { vk_bytes_steps_8, vk_bytes_steps_8_few },
-                                                    { vk_bytes_steps_4, vk_bytes_steps_4_few } };
+    static const vk_bytes_tile tile_steps[2][2] = {{vk_bytes_steps_8, vk_bytes_steps_8_few},
+                                                   {vk_bytes_steps_4, vk_bytes_steps_4_few}};
     const vk_bytes_tile *steps = tile_steps[groups->bits == 4];
     int32_t room[2 * VK_ROWS_MAX * VK_PAD + 16], *part = room + (64 - (uintptr_t)room % 64) % 64 / sizeof *room;
     const int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX, piece = VK_AMX_GROUP / (tiles > 2 ? 1 : 2);

@@ -80,13 +80,12 @@ static VK_CLONES void vk_quant_fine(vk_fine *to, const uint16_t *x, int blocks, 
 
 /* plain C, for any processor */
 static VK_CLONES void vk_row8_plain(float *sums, const vk_fine *x, const char *panel, int blocks) {
-    float total[VK_PAD] = { 0.0f };
+    float total[VK_PAD] = {0.0f};
     for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_8) {
         const uint16_t *scale = (const uint16_t *)(const void *)panel;
         const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 2);
-        int32_t part[VK_PAD] = { 0 };
-        for (const int16_t *v = x->value; v < x->value + VK_QUANT_BLOCK; v += 4, words += VK_PAD)
-            EACH(c, VK_PAD) {
+        int32_t part[VK_PAD] = {0};
+        for (const int16_t *v = x->value; v < x->value + VK_QUANT_BLOCK; v += 4, words += VK_PAD) EACH(c, VK_PAD) {
                 uint32_t word = words[c];
                 part[c] += v[0] * (int8_t)word + v[1] * (int8_t)(word >> 16) + v[2] * (int8_t)(word >> 8)
                            + v[3] * (int8_t)(word >> 24);
@@ -96,14 +95,13 @@ static VK_CLONES void vk_row8_plain(float *sums, const vk_fine *x, const char *p
     memcpy(sums, total, sizeof total);
 }
 static VK_CLONES void vk_row4_plain(float *sums, const vk_fine *x, const char *panel, int blocks) {
-    float total[VK_PAD] = { 0.0f };
+    float total[VK_PAD] = {0.0f};
     for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_4) {
         const uint16_t *scale = (const uint16_t *)(const void *)panel;
         const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 2);
         int32_t part[VK_PAD];
         EACH(c, VK_PAD) part[c] = x->offset;
-        for (const int16_t *v = x->value; v < x->value + VK_QUANT_BLOCK; v += 8, words += VK_PAD)
-            EACH(c, VK_PAD) {
+        for (const int16_t *v = x->value; v < x->value + VK_QUANT_BLOCK; v += 8, words += VK_PAD) EACH(c, VK_PAD) {
                 int32_t word = (int32_t)words[c];
                 part[c] += v[0] * (word & 15) + v[1] * (word >> 16 & 15) + v[2] * (word >> 8 & 15)
                            + v[3] * (word >> 24 & 15) + v[4] * (word >> 4 & 15) + v[5] * (word >> 20 & 15)
@@ -118,11 +116,11 @@ static VK_CLONES void vk_row4_plain(float *sums, const vk_fine *x, const char *p
 #define VK_TVNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 /* 16 and 8 scales as f32 */
 #define VK_SCALES_512(from) \
-    _mm512_castsi512_ps(_mm512_slli_epi32( \
-        _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(from))), 16))
+    _mm512_castsi512_ps( \
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(from))), 16))
 #define VK_SCALES_256(from) \
-    _mm256_castsi256_ps(_mm256_slli_epi32( \
-        _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(from))), 16))
+    _mm256_castsi256_ps( \
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(from))), 16))
 #define VK_PAIR_512(from) _mm512_set1_epi32(vk_word(from))
 VK_INLINE int32_t vk_word(const void *from) {
     int32_t word;
@@ -139,12 +137,12 @@ VK_INLINE int32_t vk_word(const void *from) {
 #define VK_FETCH_NOTHING(bytes)
 #define VK_QUANT_512(of, TARGET, DOT, AHEAD) \
     TARGET static void vk_row8_##of(float *sums, const vk_fine *x, const char *panel, int blocks) { \
-        __m512 total[2] = { _mm512_setzero_ps(), _mm512_setzero_ps() }; \
+        __m512 total[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()}; \
         for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_8) { \
             const char *q = panel + VK_PAD * 2; \
             __m512 scale = _mm512_set1_ps(x->scale); \
             AHEAD(VK_QUANT_BYTES_8) \
-            __m512i even[2] = { _mm512_setzero_si512(), _mm512_setzero_si512() }, odd[2] = { even[0], even[0] }; \
+            __m512i even[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()}, odd[2] = {even[0], even[0]}; \
             VK_UNROLL for (int g = 0; g < VK_QUANT_BLOCK; g += 4, q += 128) { \
                 __m512i a = VK_PAIR_512(x->value + g), b = VK_PAIR_512(x->value + g + 2); \
                 VK_UNROLL for (int h = 0; h < 2; h++) { \
@@ -153,9 +151,9 @@ VK_INLINE int32_t vk_word(const void *from) {
                     odd[h] = DOT(odd[h], _mm512_srai_epi16(w, 8), b); \
                 } \
             } \
-            VK_UNROLL for (int h = 0; h < 2; h++) \
-                total[h] = _mm512_fmadd_ps(_mm512_mul_ps(VK_SCALES_512(panel + 32 * h), scale), \
-                                           _mm512_cvtepi32_ps(_mm512_add_epi32(even[h], odd[h])), total[h]); \
+            VK_UNROLL for (int h = 0; h < 2; h++) total[h] = \
+                _mm512_fmadd_ps(_mm512_mul_ps(VK_SCALES_512(panel + 32 * h), scale), \
+                                _mm512_cvtepi32_ps(_mm512_add_epi32(even[h], odd[h])), total[h]); \
         } \
         _mm512_storeu_ps(sums, total[0]); \
         _mm512_storeu_ps(sums + 16, total[1]); \
@@ -163,7 +161,7 @@ VK_INLINE int32_t vk_word(const void *from) {
     TARGET static void vk_row4_##of(float *sums, const vk_fine *x, const char *panel, int blocks) { \
         const __m512i first = _mm512_set1_epi16(0xf), second = _mm512_set1_epi16(0xf0), \
                       third = _mm512_set1_epi16(0xf00); \
-        __m512 total[2] = { _mm512_setzero_ps(), _mm512_setzero_ps() }; \
+        __m512 total[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()}; \
         for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_4) { \
             const char *q = panel + VK_PAD * 2; \
             __m512 scale = _mm512_set1_ps(x->scale); \
@@ -210,8 +208,7 @@ VK_QUANT_512(vnni_ahead, VK_TVNNI, _mm512_dpwssd_epi32, VK_FETCH)
  * widened to 16 bits once for all rows. Pair 0 to 3 of eight values of k: `q` has the words of 8 columns. */
 VK_TAVX2 VK_INLINE __m256i vk_pairs_256(const char *q, const int pair, const int bits) {
     const __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)(q + (bits == 8 ? pair / 2 * 128 : 0)));
-    if (bits == 4)
-        return _mm256_and_si256(_mm256_srli_epi16(w, pair % 2 * 8 + pair / 2 * 4), _mm256_set1_epi16(15));
+    if (bits == 4) return _mm256_and_si256(_mm256_srli_epi16(w, pair % 2 * 8 + pair / 2 * 4), _mm256_set1_epi16(15));
     return _mm256_srai_epi16(pair % 2 ? w : _mm256_slli_epi16(w, 8), 8);
 }
 #define VK_QUANT_256(of, TARGET, DOT) \
@@ -222,8 +219,8 @@ VK_TAVX2 VK_INLINE __m256i vk_pairs_256(const char *q, const int pair, const int
             VK_UNROLL for (int from = 0; from < VK_PAD; from += 16) { \
                 const char *q = panel + VK_PAD * 2 + 4 * from; \
                 __m256i part[6][2]; \
-                VK_UNROLL for (int i = 0; i < count; i++) \
-                    part[i][0] = part[i][1] = _mm256_set1_epi32(bits == 8 ? 0 : x[i * ldx].offset); \
+                VK_UNROLL for (int i = 0; i < count; i++) part[i][0] = part[i][1] = \
+                    _mm256_set1_epi32(bits == 8 ? 0 : x[i * ldx].offset); \
                 for (int g = 0; g < VK_QUANT_BLOCK; g += 8, q += line) \
                     VK_UNROLL for (int pair = 0; pair < 4; pair++) { \
                         const __m256i low = vk_pairs_256(q, pair, bits), high = vk_pairs_256(q + 32, pair, bits); \
@@ -233,14 +230,13 @@ VK_TAVX2 VK_INLINE __m256i vk_pairs_256(const char *q, const int pair, const int
                             part[i][1] = DOT(part[i][1], high, two); \
                         } \
                     } \
-                VK_UNROLL for (int i = 0; i < count; i++) \
-                    VK_UNROLL for (int h = 0; h < 2; h++) { \
-                        float *to = y + i * VK_PAD + from + 8 * h; \
-                        const __m256 scale = _mm256_mul_ps(VK_SCALES_256(panel + 2 * (from + 8 * h)), \
-                                                           _mm256_set1_ps(x[i * ldx].scale)), \
-                                     before = b ? _mm256_loadu_ps(to) : _mm256_setzero_ps(); \
-                        _mm256_storeu_ps(to, _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(part[i][h]), before)); \
-                    } \
+                VK_UNROLL for (int i = 0; i < count; i++) VK_UNROLL for (int h = 0; h < 2; h++) { \
+                    float *to = y + i * VK_PAD + from + 8 * h; \
+                    const __m256 scale = _mm256_mul_ps(VK_SCALES_256(panel + 2 * (from + 8 * h)), \
+                                                       _mm256_set1_ps(x[i * ldx].scale)), \
+                                 before = b ? _mm256_loadu_ps(to) : _mm256_setzero_ps(); \
+                    _mm256_storeu_ps(to, _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(part[i][h]), before)); \
+                } \
             } \
     } \
     TARGET static void vk_row8_##of(float *sums, const vk_fine *x, const char *panel, int blocks) { \
@@ -265,17 +261,17 @@ static int vk_has_avxvnni(void) {
 static void vk_quant_fine_rows(void *to, const uint16_t *x, int blocks, int bits) {
     vk_quant_fine((vk_fine *)to, x, blocks, bits);
 }
-static const vk_quant_blocks vk_blocks_avx2 = { vk_has_avx2, VP_ACTIVATIONS_INT16, sizeof(vk_fine),
-                                                vk_quant_fine_rows, vk_block_rows_avx2 },
-                             vk_blocks_avxvnni = { vk_has_avxvnni, VP_ACTIVATIONS_INT16, sizeof(vk_fine),
-                                                   vk_quant_fine_rows, vk_block_rows_avxvnni };
+static const vk_quant_blocks vk_blocks_avx2 = {vk_has_avx2, VP_ACTIVATIONS_INT16, sizeof(vk_fine), vk_quant_fine_rows,
+                                               vk_block_rows_avx2},
+                             vk_blocks_avxvnni = {vk_has_avxvnni, VP_ACTIVATIONS_INT16, sizeof(vk_fine),
+                                                  vk_quant_fine_rows, vk_block_rows_avxvnni};
 #endif
 
 #ifdef VK_NEON_DOT
 /* SDOT multiplies signed bytes: inputs have 8 bits and a scale per block, in the order of the weights' bytes */
 typedef struct vk_coarse { float scale; int32_t offset; int8_t value[VK_QUANT_BLOCK]; } vk_coarse;
 static void vk_quant_coarse(void *out, const uint16_t *x, int blocks, int bits) {
-    static const int place[4] = { 0, 2, 1, 3 };
+    static const int place[4] = {0, 2, 1, 3};
     vk_coarse *to = (vk_coarse *)out;
     for (int b = 0; b < blocks; b++, x += VK_QUANT_BLOCK, to++) {
         const int bits_of_most = vk_quant_most(x);
@@ -301,11 +297,10 @@ VK_TDOT VK_INLINE void vk_some_sdot(const int count, const int bits, float *y, c
         for (int from = 0; from < VK_PAD; from += 8) {
             const int8_t *q = (const int8_t *)panel + VK_PAD * 2 + 4 * from;
             const uint16x8_t scales = vld1q_u16((const uint16_t *)(const void *)panel + from);
-            const float32x4_t scale[2] = { vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(scales), 16)),
-                                           vreinterpretq_f32_u32(vshll_n_u16(vget_high_u16(scales), 16)) };
+            const float32x4_t scale[2] = {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(scales), 16)),
+                                          vreinterpretq_f32_u32(vshll_n_u16(vget_high_u16(scales), 16))};
             int32x4_t part[6][2];
-            VK_UNROLL for (int i = 0; i < count; i++)
-                part[i][0] = part[i][1] = vdupq_n_s32(x[i * ldx].offset);
+            VK_UNROLL for (int i = 0; i < count; i++) part[i][0] = part[i][1] = vdupq_n_s32(x[i * ldx].offset);
             for (int g = 0; g < VK_QUANT_BLOCK; g += 16, q += bits == 8 ? 512 : 256) {
                 int8x16_t in[6];
                 VK_UNROLL for (int i = 0; i < count; i++) in[i] = vld1q_s8(x[i * ldx].value + g);
@@ -322,13 +317,11 @@ VK_TDOT VK_INLINE void vk_some_sdot(const int count, const int bits, float *y, c
                 VK_SDOT(3)
 #undef VK_SDOT
             }
-            VK_UNROLL for (int i = 0; i < count; i++)
-                VK_UNROLL for (int h = 0; h < 2; h++) {
-                    float *to = y + i * VK_PAD + from + 4 * h;
-                    const float32x4_t before = b ? vld1q_f32(to) : vdupq_n_f32(0.0f);
-                    vst1q_f32(to, vfmaq_f32(before, vcvtq_f32_s32(part[i][h]),
-                                            vmulq_n_f32(scale[h], x[i * ldx].scale)));
-                }
+            VK_UNROLL for (int i = 0; i < count; i++) VK_UNROLL for (int h = 0; h < 2; h++) {
+                float *to = y + i * VK_PAD + from + 4 * h;
+                const float32x4_t before = b ? vld1q_f32(to) : vdupq_n_f32(0.0f);
+                vst1q_f32(to, vfmaq_f32(before, vcvtq_f32_s32(part[i][h]), vmulq_n_f32(scale[h], x[i * ldx].scale)));
+            }
         }
 }
 VK_BLOCK_ROWS(sdot, VK_TDOT, vk_coarse)
@@ -339,7 +332,7 @@ static int vk_has_sdot(void) {
     return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
 }
-static const vk_quant_blocks vk_blocks_sdot = { vk_has_sdot, VP_ACTIVATIONS_INT8, sizeof(vk_coarse),
-                                                vk_quant_coarse, vk_block_rows_sdot };
+static const vk_quant_blocks vk_blocks_sdot = {vk_has_sdot, VP_ACTIVATIONS_INT8, sizeof(vk_coarse), vk_quant_coarse,
+                                               vk_block_rows_sdot};
 #endif
 #endif

@@ -129,7 +129,7 @@ VK_T512DQ VK_INLINE __m256i vk_round_avx512(__m512 values) {
 }
 #define VK_ROUND_BY_HAND(first, second) \
     _mm512_inserti64x4(_mm512_castsi256_si512(vk_round_avx512(first)), vk_round_avx512(second), 1)
-#define VK_ROUND_BF16(first, second) (__m512i)_mm512_cvtne2ps_pbh(second, first)
+#define VK_ROUND_BF16(first, second) (__m512i) _mm512_cvtne2ps_pbh(second, first)
 VK_SOFTEN_AVX512(vk_soften_avx512, VK_T512DQ, VK_ROUND_BY_HAND)
 VK_SOFTEN_AVX512(vk_soften_avx512bf16, VK_T512DQBF16, VK_ROUND_BF16)
 #endif

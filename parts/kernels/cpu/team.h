@@ -145,8 +145,7 @@ static void vk_team_together(vk_team **slot, const vk_queue *queue, void (*begin
     memset(&team, 0, sizeof team);
     team.queue = queue;
     *slot = &team;
-    VK_PRAGMA(omp parallel num_threads(queue->threads))
-    {
+    VK_PRAGMA(omp parallel num_threads(queue->threads)) {
         if (begin) begin();
         if (omp_get_thread_num() == 0) {
             work(context);

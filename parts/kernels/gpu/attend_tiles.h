@@ -37,9 +37,8 @@ FN void vk_attend_mask(const vk_attend *at, float (*s)[VK_ATTEND_KEYS(WIDTH) / 8
             begin = MASKED && at->window && row < at->tokens ? VK_GONE(at->gone, at->window, row) : 0;
         if (MASKED && at->reach && row < at->tokens) end = at->reach[row];
         VK_UNROLL for (int n = 0; n < VK_ATTEND_KEYS(WIDTH) / 8; n++)
-            VK_UNROLL for (int j = 0; j < 2; j++)
-                if (key + n * 8 + j >= end || (MASKED && key + n * 8 + j < begin))
-                    s[r >> 1][n][(r & 1) * 2 + j] = -INFINITY;
+            VK_UNROLL for (int j = 0; j < 2; j++) if (key + n * 8 + j >= end || (MASKED && key + n * 8 + j < begin))
+                s[r >> 1][n][(r & 1) * 2 + j] = -INFINITY;
     }
 }
 /* Returns 1 if all rows of a warp see all keys of a tile. Most tiles are such, and need no masking. All lanes
@@ -55,8 +54,7 @@ template <int WIDTH, int MASKED>
 FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, float scale) {
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
     float m = *most, f, shift;
-    VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
-        VK_UNROLL for (int j = 0; j < 2; j++) m = fmaxf(m, s[n][half + j]);
+    VK_UNROLL for (int n = 0; n < KEYS / 8; n++) VK_UNROLL for (int j = 0; j < 2; j++) m = fmaxf(m, s[n][half + j]);
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
     shift = MASKED && m == -INFINITY ? 0.0f : m * scale;
@@ -74,8 +72,8 @@ template <int WIDTH>
 FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *queries, const uint16_t *keys) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
     int lane = TID & 31;
-    VK_UNROLL for (int i = 0; i < 2; i++)
-        VK_UNROLL for (int n = 0; n < KEYS / 8; n++) s[i][n][0] = s[i][n][1] = s[i][n][2] = s[i][n][3] = 0.0f;
+    VK_UNROLL for (int i = 0; i < 2; i++) VK_UNROLL for (int n = 0; n < KEYS / 8; n++) s[i][n][0] = s[i][n][1] =
+        s[i][n][2] = s[i][n][3] = 0.0f;
     VK_UNROLL for (int c = 0; c < WIDTH; c += 16) {
         uint32_t a[4], b[KEYS / 4];
         vk_ldmatrix(b, keys + ((lane >> 4) * 8 + (lane & 7)) * LD + c + (lane >> 3 & 1) * 8, 16 * LD * 2, KEYS / 16, 0);
@@ -92,8 +90,8 @@ FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WID
     int lane = TID & 31;
     VK_UNROLL for (int c = 0; c < KEYS / 16; c++) {
         uint32_t a[2][4], b[16];
-        VK_UNROLL for (int i = 0; i < 2; i++) VK_UNROLL for (int j = 0; j < 4; j++)
-            a[i][j] = vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
+        VK_UNROLL for (int i = 0; i < 2; i++) VK_UNROLL for (int j = 0; j < 4; j++) a[i][j] =
+            vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
         VK_UNROLL for (int n = 0; n < WIDTH / 8; n += 8) {
             vk_ldmatrix(b, values + (c * 16 + (lane & 15)) * LD + n * 8 + (lane >> 4) * 8, 32, 4, 1);
             vk_mma(o[0] + n, a[0], b, 8);
@@ -145,9 +143,8 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
         if (!vk_attend_sees_all<WIDTH, MASKED>(at, warp_first, from))
             vk_attend_mask<WIDTH, MASKED>(at, s, warp_first, from);
-        VK_UNROLL for (int r = 0; r < 4; r++)
-            vk_attend_row<WIDTH, MASKED>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2,
-                                         at->scale);
+        VK_UNROLL for (int r = 0; r < 4; r++) vk_attend_row<WIDTH, MASKED>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1],
+                                                                           &sum[r >> 1][r & 1], (r & 1) * 2, at->scale);
         vk_attend_values<WIDTH>(o, s, keys + TILE);
     }
     VK_UNROLL for (int r = 0; r < 4; r++) vk_attend_store<WIDTH>(

@@ -1,7 +1,7 @@
-/* check_experts.h - compares the experts' products by wgmma and by mma.sync on a few rows, when an engine opens on
- * Hopper; included by vlmprof_kernels.cu
+/* check_experts.h - compares the experts' products by wgmma and by mma.sync on a few rows, when an engine opens
+ * with VP_GPU_WGMMA; included by vlmprof_kernels.cu
  *
- * If a row differs by more than rounding, the engine uses mma.sync and cuBLAS instead, and one note reports it. The
+ * If a row differs by more than rounding, the engine uses mma.sync instead, and one note reports it. The
  * rows cover a short tile, no tile, and a tile with two warpgroups. There are more slices than stages in the ring, and
  * columns end inside a tile. */
 enum { VK_TRIAL_EXPERTS = 3, VK_TRIAL_ROWS = 71, VK_TRIAL_FEW = 5, VK_TRIAL_K = 320, VK_TRIAL_DIM = 136,
@@ -44,12 +44,12 @@ static vk_trial *vk_trial_new(void) {
     }
     return trial;
 }
-/* computes y of `trial` by wgmma (single blocks or pairs) or by mma.sync */
-static void vk_trial_run(vk_queue *queue, vk_trial *there, vk_trial *trial, int by_wgmma, int by_pairs) {
-    static const int64_t none[2] = { 0, 0 };
+/* computes y of `trial` by wgmma or by mma.sync */
+static void vk_trial_run(vk_queue *queue, vk_trial *there, vk_trial *trial, int by_wgmma) {
+    static const int64_t none[2] = {0, 0};
     cudaStream_t stream = vk_cuda_of(queue)->stream;
-    vk_linear up = { there->up, NULL, NULL, 2 * VK_TRIAL_DIM, VK_TRIAL_K, VK_TRIAL_K, 0, 0, NULL },
-              down = { there->down, NULL, NULL, VK_TRIAL_K, VK_TRIAL_DIM, VK_TRIAL_DIM_PADDED, 0, 0, NULL };
+    vk_linear up = {there->up, NULL, NULL, 2 * VK_TRIAL_DIM, VK_TRIAL_K, VK_TRIAL_K, 0, 0, NULL},
+              down = {there->down, NULL, NULL, VK_TRIAL_K, VK_TRIAL_DIM, VK_TRIAL_DIM_PADDED, 0, 0, NULL};
     vk_experts_job job;
     memset(&job, 0, sizeof job);
     job.y = there->y;
@@ -68,11 +68,10 @@ static void vk_trial_run(vk_queue *queue, vk_trial *there, vk_trial *trial, int 
     job.pairs = VK_TRIAL_ROWS;
     job.top_k = 1;
     job.experts = VK_TRIAL_EXPERTS;
-    job.tile_rows = by_pairs ? 2 * VK_GROUP_ROWS : VK_GROUP_ROWS;
     memset(trial->y, 0xff, sizeof trial->y); /* NaN, to detect rows that are not written */
     if (!VK_TRY(cudaMemcpyAsync(there, trial, sizeof *trial, cudaMemcpyHostToDevice, stream))) return;
     l_moe_lists(queue, there->count, there->start, there->list, there->slot_row, there->tiles, there->index,
-                VK_TRIAL_EXPERTS, VK_TRIAL_ROWS, job.tile_rows);
+                VK_TRIAL_EXPERTS, VK_TRIAL_ROWS, VK_TILE_ROWS);
     if (by_wgmma) {
         if (!vk_wide_experts_send(queue, &job, none, none) && !queue->error) return; /* y stays NaN */
     } else vk_tiles_experts_send(queue, &job, none, none);
@@ -101,14 +100,11 @@ static void vk_check_experts(vk_queue *queue) {
     vk_wide_use(queue);
     if (!by_tiles || !by_wgmma) vk_cuda_check(queue, cudaErrorMemoryAllocation, "vk_check_experts", VK_HERE);
     else if (!queue->error && VK_TRY(cudaMalloc((void **)&there, sizeof *there))) {
-        vk_trial_run(queue, there, by_tiles, 0, 0);
-        for (int pairs = cuda->pairs > 0; pairs >= 0 && cuda->encode && !queue->error; pairs--) {
-            vk_trial_run(queue, there, by_wgmma, 1, pairs);
-            if (queue->error || vk_trial_agrees(by_wgmma, by_tiles)) continue;
-            if (pairs) vk_note(queue, "products do not use clusters: their results differ from those of mma.sync here");
-            else vk_note(queue, "products do not use wgmma: its results differ from those of mma.sync here");
-            cuda->pairs = 0;
-            if (!pairs) cuda->encode = NULL;
+        vk_trial_run(queue, there, by_tiles, 0);
+        if (!queue->error) vk_trial_run(queue, there, by_wgmma, 1);
+        if (!queue->error && !vk_trial_agrees(by_wgmma, by_tiles)) {
+            vk_note(queue, "experts do not use wgmma: its results differ from those of mma.sync here");
+            cuda->encode = NULL;
         }
     }
     if (there) cudaFree(there);

@@ -30,12 +30,12 @@ static struct vk_cupti {
     vk_call *calls;
     size_t activity_count, activity_room, call_count, call_room;
     uint64_t lost;
-    char **names;          /* names of kernels and launches, kept until the program ends */
+    char **names; /* names of kernels and launches, kept until the program ends */
     size_t name_count, name_room;
 } vk_cupti;
 #undef VK_CUPTI_FIELD
-static const int vk_cupti_kinds[] = { VK_CUPTI_KERNEL, VK_CUPTI_MEMCPY, VK_CUPTI_MEMSET, VK_CUPTI_RUNTIME,
-                                      VK_CUPTI_DRIVER, VK_CUPTI_CORRELATION };
+static const int vk_cupti_kinds[] = {VK_CUPTI_KERNEL,  VK_CUPTI_MEMCPY, VK_CUPTI_MEMSET,
+                                     VK_CUPTI_RUNTIME, VK_CUPTI_DRIVER, VK_CUPTI_CORRELATION};
 enum { VK_CUPTI_KINDS = sizeof vk_cupti_kinds / sizeof vk_cupti_kinds[0], VK_CUPTI_SLACK_NS = 20000 };
 static pthread_mutex_t vk_cupti_lock = PTHREAD_MUTEX_INITIALIZER; /* CUPTI has a thread of its own */
 
@@ -284,8 +284,7 @@ static int vk_cupti_match(vk_queue *queue) {
         size_t count = 0;
         if (i && call[-1].correlation == call->correlation) continue; /* a runtime call with the driver's call inside */
         while (at < vk_cupti.activity_count && vk_cupti.activities[at].correlation < call->correlation) at++;
-        while (at + count < vk_cupti.activity_count
-               && vk_cupti.activities[at + count].correlation == call->correlation)
+        while (at + count < vk_cupti.activity_count && vk_cupti.activities[at + count].correlation == call->correlation)
             count++;
         /* a step that was sent in advance and not needed has no launch */
         if (call->launch < queue->log_count && count

@@ -36,47 +36,6 @@ static void vk_launch_dependent(void (*kernel)(P...), unsigned blocks, unsigned 
 }
 #endif
 
-/* The phases of a step that is one kernel (persistent.h). Blocks synchronise between phases with a counter, to which
- * each adds 1 at the end of a phase. A block requests its first weights before it waits for the previous phase.
- * `target`: the count once all blocks have ended that phase. */
-typedef struct vk_turns {
-    unsigned *arrived, target;
-    int waited;
-} vk_turns;
-#if defined(CUDA_ON_CPU)
-#define vk_add_release(p) cuda_on_cpu_add(p, 1u, true)
-#define vk_load_acquire(p) cuda_on_cpu_load(p, true)
-#else
-FN void vk_add_release(unsigned *p) { asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(p) : "memory"); }
-FN unsigned vk_load_acquire(unsigned *p) {
-    unsigned value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
-    return value;
-}
-#endif
-FN void vk_turns_wait(vk_turns *turns) {
-    if (turns->waited) return;
-    turns->waited = 1;
-    if (TID == 0) {
-        const unsigned long long since = vk_spin_begin();
-        while ((int)(vk_load_acquire(turns->arrived) - turns->target) < 0)
-            vk_spin(since, turns->target, (unsigned long long)(size_t)turns->arrived);
-    }
-    SYNC();
-}
-FN void vk_turns_end(vk_turns *turns) {
-    vk_turns_wait(turns); /* a block without work in this phase must not run ahead */
-    SYNC();
-    if (TID == 0) vk_add_release(turns->arrived);
-    turns->target += (unsigned)gridDim.x;
-    turns->waited = 0;
-}
-/* waits until the previous kernel or phase has ended, so the inputs are complete */
-FN void vk_wait_for_inputs(vk_turns *turns) {
-    if (turns) vk_turns_wait(turns);
-    else vk_wait_for_last();
-}
-
 /* Kernels of a decode step: with VP_GPU_DEPENDENT a kernel may begin while the previous one runs */
 #define LAUNCH_STEP(name, blocks, threads, shared, flops, bytes, ...) \
     do { \

@@ -61,7 +61,7 @@ static cublasStatus_t vk_lt_run(vk_cuda *cuda, const vk_lt_plan *plan, const vk_
 static void vk_lt_rounds(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
                          const cublasLtMatmulHeuristicResult_t *found, int count, float *least) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    cudaEvent_t event[2] = { NULL, NULL };
+    cudaEvent_t event[2] = {NULL, NULL};
     VK_TRY(cudaEventCreate(&event[0]));
     if (!queue->error) VK_TRY(cudaEventCreate(&event[1]));
     for (int i = 0; i < count; i++) least[i] = found[i].state == CUBLAS_STATUS_SUCCESS ? INFINITY : -1.0f;
@@ -84,8 +84,8 @@ static void vk_lt_tune(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
                        const cublasLtMatmulHeuristicResult_t *found, int count) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const vk_lt_shape *shape = &plan->shape;
-    const size_t bytes = ((size_t)(shape->m - 1) * (size_t)shape->ldy + (size_t)shape->n)
-                         * (shape->out == CUDA_R_32F ? 4 : 2);
+    const size_t bytes =
+        ((size_t)(shape->m - 1) * (size_t)shape->ldy + (size_t)shape->n) * (shape->out == CUDA_R_32F ? 4 : 2);
     float least[VK_LT_ALGORITHMS];
     void *before = NULL;
     int best = 0;
@@ -151,8 +151,7 @@ static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, const vk_lt_j
     vk_cuda *cuda = vk_cuda_of(queue);
     if (plan->shape.biased)
         vk_cublas_check(
-            queue,
-            cuda->lt.product_set(plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &job->bias, sizeof job->bias),
+            queue, cuda->lt.product_set(plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &job->bias, sizeof job->bias),
             "cublasLtMatmulDescSetAttribute", VK_HERE);
     if (queue->error) return;
     vk_cublas_check(queue, vk_lt_run(cuda, plan, job, &plan->algorithm), "cublasLtMatmul", VK_HERE);

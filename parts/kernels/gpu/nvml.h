@@ -15,7 +15,7 @@ typedef struct vk_nvml {
     int (*temperature)(void *device, int sensor, unsigned *celsius);
     int (*shares)(void *device, void *percent); /* vk_nvml_shares */
     int (*reasons)(void *device, unsigned long long *bits);
-    int (*memory)(void *device, void *bytes); /* vk_nvml_memory */
+    int (*memory)(void *device, void *bytes);                     /* vk_nvml_memory */
     int (*energy)(void *device, unsigned long long *millijoules); /* since the driver was loaded */
 } vk_nvml;
 enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };

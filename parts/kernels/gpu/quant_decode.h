@@ -43,7 +43,7 @@ FN void vk_quant_stage(uint4 *strip, float *sums, vk_input *in, int first, int c
     vk_input_ready(in);
     for (int start = 0; start < columns; start += 4 * NTID) { /* whole warps: eight lanes share a sum */
         int i = start + 4 * TID;
-        float v[4] = { 0.0f, 0.0f, 0.0f, 0.0f }, sum;
+        float v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sum;
         uint2 packed;
         if (i < columns) vk_input_four(v, in, from + i);
         packed = make_uint2(vk_pack2(v[0], v[1]), vk_pack2(v[2], v[3]));
@@ -59,8 +59,8 @@ template <int BITS> FN float vk_quant_dot(float sum, const uint32_t *word, const
     if (BITS == 8) {
         VK_UNROLLED for (int i = 0; i < 8; i++) sum += x[i] * vk_byte(word[i / 4] ^ 0x80808080u, i % 4);
     } else {
-        VK_UNROLLED for (int i = 0; i < 4; i++)
-            sum += x[2 * i] * vk_nibble(word[0], i) + x[2 * i + 1] * vk_nibble(word[0], i + 4);
+        VK_UNROLLED for (int i = 0; i < 4; i++) sum +=
+            x[2 * i] * vk_nibble(word[0], i) + x[2 * i + 1] * vk_nibble(word[0], i + 4);
     }
     return sum;
 }
@@ -74,8 +74,8 @@ FN void vk_quant_fetch(uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const vk
                vector = (size_t)(at - slot * from->vectors);
         VK_UNROLLED for (int r = 0; r < ROWS; r++) {
             size_t i = row[r] + vector;
-            packed[r][f] = live ? __ldcs((const uint4 *)(const void *)(from->weights + expert) + i)
-                                : make_uint4(0, 0, 0, 0);
+            packed[r][f] =
+                live ? __ldcs((const uint4 *)(const void *)(from->weights + expert) + i) : make_uint4(0, 0, 0, 0);
             scale[r][f] = live ? vk_b2f(__ldcs((const uint16_t *)(const void *)(from->scales + expert)
                                                + i / (VK_QUANT_BLOCK / VK_QUANT_VALUES(BITS))))
                                : 0.0f;
@@ -96,7 +96,7 @@ FN void vk_quant_products(float *sum, uint4 (*packed)[FLIGHT], float (*scale)[FL
             float x[8];
             vk_unpack(x, strip[vk_quant_place(at * VK_QUANT_MEETS(BITS) + j)], 0);
             VK_UNROLLED for (int r = 0; r < ROWS; r++) {
-                const uint32_t word[4] = { packed[r][f].x, packed[r][f].y, packed[r][f].z, packed[r][f].w };
+                const uint32_t word[4] = {packed[r][f].x, packed[r][f].y, packed[r][f].z, packed[r][f].w};
                 part[r] = vk_quant_dot<BITS>(part[r], word + j * BITS / 4, x);
             }
         }
@@ -131,7 +131,7 @@ FN void vk_quant_sums(float *sum, uint4 *strip, vk_input *in, const vk_quant *fr
     VK_UNROLLED for (int r = 0; r < ROWS; r++) sum[r] = warp_sum(sum[r]);
 }
 FN vk_quant vk_quant_of(const char *weights, const char *scales, int vectors) {
-    vk_quant from = { weights, scales, NULL, NULL, 0, vectors };
+    vk_quant from = {weights, scales, NULL, NULL, 0, vectors};
     return from;
 }
 /* y f32 [n] = x W^T (+ bias f32 [n] or NULL), or += with `add`; a warp computes two rows */
@@ -140,8 +140,7 @@ FN void vk_quant_rows(uint4 *strip, vk_input *in, float *y, const vk_quant *from
     int warps = NTID >> 5;
     for (int first = 2 * (int)BLK * warps; first < n; first += 2 * (int)gridDim.x * warps) {
         int pair = first + 2 * (TID >> 5);
-        size_t width = (size_t)from->vectors, at = (size_t)pair * width,
-               row[2] = { at, pair + 1 < n ? at + width : at };
+        size_t width = (size_t)from->vectors, at = (size_t)pair * width, row[2] = {at, pair + 1 < n ? at + width : at};
         float sum[2];
         vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT / 2>(sum, strip, in, from, row, from->vectors, pair < n);
         VK_UNROLLED for (int r = 0; r < 2; r++) {
@@ -169,12 +168,12 @@ VK_QUANT_KERNEL(k_quant_qkv, float *qkv, const float *x, const float *norm, cons
 KERNEL_OF(VK_DECODE_THREADS, 2, k_quant_out, float *x, const float *partial, const char *weights, const char *scales,
           int n, int vectors, int width, int head_dim, int add, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, 0, -1, 0, NULL, 0 };
+    vk_input in = {VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, 0, -1, 0};
     vk_quant from = vk_quant_of(weights, scales, vectors);
     VK_QUANT_ROWS(strip, &in, x, &from, NULL, n, add);
 }
 FN vk_input vk_input_plain(const uint4 *plain) {
-    vk_input in = { VK_PLAIN, NULL, NULL, NULL, plain, 0.0f, 1.0f, 0, 0, 0, -1, 0, NULL, 0 };
+    vk_input in = {VK_PLAIN, NULL, NULL, NULL, plain, 0.0f, 1.0f, 0, 0, 0, -1, 0};
     return in;
 }
 /* like k_decode_out_plain */
@@ -191,7 +190,7 @@ FN void vk_quant_gated(uint16_t *hidden, uint4 *strip, vk_input *in, const vk_qu
                        int gelu) {
     int live = row < rows;
     size_t gate = (size_t)(live ? row : 0) * (size_t)from->vectors,
-           two[2] = { gate, gate + (size_t)rows * (size_t)from->vectors };
+           two[2] = {gate, gate + (size_t)rows * (size_t)from->vectors};
     float sum[2];
     vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT / 2>(sum, strip, in, from, two, from->vectors, live);
     if (LANE0 && live) hidden[row] = vk_f2b((gelu ? vk_gelu_tanh(sum[0]) : vk_silu(sum[0])) * sum[1]);
@@ -240,23 +239,22 @@ VK_QUANT_KERNEL(k_quant_down, float *x, const uint4 *hidden, const int32_t *inde
                 const char *weights, const char *scales, size_t stride_bytes, int top_k, int n, int vectors, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_plain(hidden);
-    vk_quant from = { weights, scales, index, weight, stride_bytes, vectors };
+    vk_quant from = {weights, scales, index, weight, stride_bytes, vectors};
     if (bits == 8) vk_quant_down<8>(x, strip, &in, &from, top_k, n);
     else vk_quant_down<4>(x, strip, &in, &from, top_k, n);
 }
 template <int BITS>
 FN vk_candidate vk_quant_best(float *logits, uint4 *strip, vk_input *in, const vk_quant *from, int n) {
     int warps = NTID >> 5;
-    vk_candidate best = { 0.0f, -1 };
+    vk_candidate best = {0.0f, -1};
     for (int first = 2 * (int)BLK * warps; first < n; first += 2 * (int)gridDim.x * warps) {
         int pair = first + 2 * (TID >> 5);
-        size_t width = (size_t)from->vectors, at = (size_t)pair * width,
-               row[2] = { at, pair + 1 < n ? at + width : at };
+        size_t width = (size_t)from->vectors, at = (size_t)pair * width, row[2] = {at, pair + 1 < n ? at + width : at};
         float sum[2];
         vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT / 2>(sum, strip, in, from, row, from->vectors, pair < n);
         VK_UNROLLED for (int r = 0; r < 2; r++) {
             int there = pair + r < n;
-            vk_candidate one = { sum[r], there && sum[r] == sum[r] ? pair + r : -1 };
+            vk_candidate one = {sum[r], there && sum[r] == sum[r] ? pair + r : -1};
             if (LANE0 && there) logits[pair + r] = sum[r];
             best = vk_better(best, one);
         }
@@ -269,16 +267,14 @@ VK_QUANT_KERNEL(k_quant_head, float *logits, vk_candidate *candidates, const flo
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, 0);
     vk_quant from = vk_quant_of(weights, scales, vectors);
-    vk_candidate best = bits == 8 ? vk_quant_best<8>(logits, strip, &in, &from, n)
-                                  : vk_quant_best<4>(logits, strip, &in, &from, n);
+    vk_candidate best =
+        bits == 8 ? vk_quant_best<8>(logits, strip, &in, &from, n) : vk_quant_best<4>(logits, strip, &in, &from, n);
     best = vk_best_of_block(best);
     if (TID == 0) candidates[BLK] = best;
 }
 
 /* ---- launchers; the launchers of >>decode count FLOPs and bytes */
-static size_t vk_quant_room(const vk_linear *linear, int rows) {
-    return vk_quant_shared(rows * linear->k_padded / 8);
-}
+static size_t vk_quant_room(const vk_linear *linear, int rows) { return vk_quant_shared(rows * linear->k_padded / 8); }
 static int vk_quant_vectors(const vk_linear *linear) { return linear->k_padded * linear->bits / 128; }
 /* blocks for `pairs` pairs of rows, one pair per warp */
 static int vk_quant_grid(vk_queue *queue, const void *kernel, int pairs, size_t shared_bytes) {
@@ -289,36 +285,35 @@ static int vk_quant_grid(vk_queue *queue, const void *kernel, int pairs, size_t 
 #define VK_QUANT_WEIGHTS(linear) (const char *)(linear)->weights, (const char *)(linear)->scales
 static void vk_quant_send_qkv(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->att_proj;
-    LAUNCH_QUANT(k_quant_qkv, (linear->n + 1) / 2, vk_quant_room(linear, 1),
-                  flops, bytes, job->qkv, job->x, job->attn_norm, VK_QUANT_WEIGHTS(linear), linear->bias, linear->n,
-                  vk_quant_vectors(linear), job->d, job->eps, linear->bits);
+    LAUNCH_QUANT(k_quant_qkv, (linear->n + 1) / 2, vk_quant_room(linear, 1), flops, bytes, job->qkv, job->x,
+                 job->attn_norm, VK_QUANT_WEIGHTS(linear), linear->bias, linear->n, vk_quant_vectors(linear), job->d,
+                 job->eps, linear->bits);
 }
 static void vk_quant_send_out(vk_queue *queue, const vk_decode_job *job, float *to, int add, int64_t flops,
                               int64_t bytes) {
     const vk_linear *linear = job->attn_out;
-    LAUNCH_QUANT(k_quant_out, (linear->n + 1) / 2, vk_quant_room(linear, 1),
-                  flops, bytes, to, job->scratch, VK_QUANT_WEIGHTS(linear), linear->n, vk_quant_vectors(linear),
-                  linear->k, job->heads.head_dim, add, linear->bits);
+    LAUNCH_QUANT(k_quant_out, (linear->n + 1) / 2, vk_quant_room(linear, 1), flops, bytes, to, job->scratch,
+                 VK_QUANT_WEIGHTS(linear), linear->n, vk_quant_vectors(linear), linear->k, job->heads.head_dim, add,
+                 linear->bits);
 }
 static void vk_quant_send_plain(vk_queue *queue, const vk_linear *linear, float *to, const void *plain, int add,
                                 int64_t flops, int64_t bytes) {
-    LAUNCH_QUANT(k_quant_plain, (linear->n + 1) / 2, vk_quant_room(linear, 1),
-                  flops, bytes, to, (const uint4 *)plain, VK_QUANT_WEIGHTS(linear), linear->n,
-                  vk_quant_vectors(linear), add, linear->bits);
+    LAUNCH_QUANT(k_quant_plain, (linear->n + 1) / 2, vk_quant_room(linear, 1), flops, bytes, to, (const uint4 *)plain,
+                 VK_QUANT_WEIGHTS(linear), linear->n, vk_quant_vectors(linear), add, linear->bits);
 }
 static void vk_quant_send_dense(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->gate_up;
-    LAUNCH_QUANT(k_quant_dense, job->expert_dim, vk_quant_room(linear, 1),
-                  flops, bytes, (uint16_t *)job->hidden, job->x, job->ff_norm, VK_QUANT_WEIGHTS(linear),
-                  job->expert_dim, vk_quant_vectors(linear), job->d, job->eps, job->gelu, linear->bits);
+    LAUNCH_QUANT(k_quant_dense, job->expert_dim, vk_quant_room(linear, 1), flops, bytes, (uint16_t *)job->hidden,
+                 job->x, job->ff_norm, VK_QUANT_WEIGHTS(linear), job->expert_dim, vk_quant_vectors(linear), job->d,
+                 job->eps, job->gelu, linear->bits);
 }
 static void vk_quant_send_gate_up(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->gate_up;
     LAUNCH_QUANT(k_quant_gate_up, job->top_k * job->expert_dim,
-                 vk_quant_room(linear, 1) + (size_t)job->top_k * sizeof(int32_t), flops, bytes,
-                 (uint16_t *)job->hidden, job->index, job->weight, job->logits, (const uint4 *)job->normed,
-                  VK_QUANT_WEIGHTS(linear), job->gate_up_stride, job->router->n, job->top_k, job->norm_topk,
-                  job->expert_dim, vk_quant_vectors(linear), job->down->k_padded, linear->bits);
+                 vk_quant_room(linear, 1) + (size_t)job->top_k * sizeof(int32_t), flops, bytes, (uint16_t *)job->hidden,
+                 job->index, job->weight, job->logits, (const uint4 *)job->normed, VK_QUANT_WEIGHTS(linear),
+                 job->gate_up_stride, job->router->n, job->top_k, job->norm_topk, job->expert_dim,
+                 vk_quant_vectors(linear), job->down->k_padded, linear->bits);
 }
 static void vk_quant_send_down(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->down;

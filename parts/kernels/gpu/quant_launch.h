@@ -38,8 +38,8 @@ static void vk_quant_experts_send(vk_queue *queue, const vk_experts_job *job, in
     vk_shape(queue, job->pairs, up->n, up->k, hit);
     LAUNCH_SHARED(k_quant_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_QUANT_BYTES, flops[0], bytes[0],
                   (uint16_t *)job->hidden, (const uint16_t *)job->x, (const char *)up->weights,
-                  (const char *)up->scales, job->gate_up_stride, job->tiles, job->start, job->list, columns,
-                  expert_dim, up->k_padded, job->ldx, down->k_padded, job->top_k, up->bits);
+                  (const char *)up->scales, job->gate_up_stride, job->tiles, job->start, job->list, columns, expert_dim,
+                  up->k_padded, job->ldx, down->k_padded, job->top_k, up->bits);
     vk_shape(queue, job->pairs, down->n, down->k, hit);
     LAUNCH_SHARED(k_quant_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_QUANT_BYTES, flops[1], bytes[1],
                   (uint16_t *)job->y, (const uint16_t *)job->hidden, (const char *)down->weights,

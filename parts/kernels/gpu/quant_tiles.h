@@ -49,8 +49,7 @@ typedef struct vk_quant_piece { /* a thread's next 32 values: column TID / 2 of 
     float scale;
     int k;
 } vk_quant_piece;
-template <int BITS>
-FN vk_quant_piece vk_quant_begin(const vk_group *group, const char *scales) {
+template <int BITS> FN vk_quant_piece vk_quant_begin(const vk_group *group, const char *scales) {
     int column = TID >> 1, is_up = group->gated && column >= VK_GROUP_COLUMNS / 2,
         c = group->column + column - (is_up ? VK_GROUP_COLUMNS / 2 : 0), k = (TID & 1) * VK_QUANT_BLOCK,
         row = c < group->n ? is_up ? group->n + c : c : 0; /* columns after the last only affect dropped results */
@@ -72,16 +71,14 @@ template <int BITS> FN void vk_quant_bring(vk_quant_piece *piece, int k_padded) 
 }
 /* values after the last k remain from the previous piece, and are not multiplied */
 template <int BITS> FN void vk_quant_put(uint16_t *slice, const vk_quant_piece *piece) {
-    const uint32_t word[8] = { piece->packed[0].x, piece->packed[0].y, piece->packed[0].z, piece->packed[0].w,
-                               piece->packed[1].x, piece->packed[1].y, piece->packed[1].z, piece->packed[1].w };
-    VK_UNROLL for (int j = 0; j < 4; j++)
-        *(uint4 *)(void *)vk_group_at(slice, TID >> 1, (TID & 1) * 4 + j) =
-            BITS == 8 ? vk_quant_widen<8>(word[2 * j], word[2 * j + 1], piece->scale)
-                      : vk_quant_widen<4>(word[j], 0, piece->scale);
+    const uint32_t word[8] = {piece->packed[0].x, piece->packed[0].y, piece->packed[0].z, piece->packed[0].w,
+                              piece->packed[1].x, piece->packed[1].y, piece->packed[1].z, piece->packed[1].w};
+    VK_UNROLL for (int j = 0; j < 4; j++) * (uint4 *)(void *)vk_group_at(slice, TID >> 1, (TID & 1) * 4 + j) =
+        BITS == 8 ? vk_quant_widen<8>(word[2 * j], word[2 * j + 1], piece->scale)
+                  : vk_quant_widen<4>(word[j], 0, piece->scale);
 }
 /* Slices of x are as in vk_group_sums. There are two slices of weights: one is multiplied while the other is filled. */
-template <int BITS>
-FN void vk_quant_group_sums(const vk_group *group, const char *scales, float (*acc)[4][4]) {
+template <int BITS> FN void vk_quant_group_sums(const vk_group *group, const char *scales, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
     uint16_t *widened = slices + VK_GROUP_STAGES * VK_QUANT_X;
     int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, source[4],

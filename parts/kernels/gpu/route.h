@@ -10,7 +10,7 @@ enum {
     VK_ROUTE_EXPERTS = 64 /* at a time */
 };
 /* stride in floats of a normed row: 16 bytes more than a multiple of 128, to avoid bank conflicts */
-#define VK_ROUTE_PITCH(vectors) ((vectors) * 4 + 4)
+#define VK_ROUTE_PITCH(vectors) ((vectors)*4 + 4)
 
 /* fetches vector `at` of each of this lane's experts */
 FN void vk_route_fetch(float4 out[8], const float4 *weights, const int from[8], int at) {
@@ -67,8 +67,7 @@ FN void vk_route_norm(float *to, void *normed, size_t normed_at, const float *x,
         *(float4 *)(void *)(to + i) = v;
         if (wide) *(float4 *)(void *)((float *)normed + normed_at + i) = v;
         else
-            *(uint2 *)(void *)((uint16_t *)normed + normed_at + i)
-                = make_uint2(vk_pack2(v.x, v.y), vk_pack2(v.z, v.w));
+            *(uint2 *)(void *)((uint16_t *)normed + normed_at + i) = make_uint2(vk_pack2(v.x, v.y), vk_pack2(v.z, v.w));
     }
 }
 /* a warp finds the top_k of a row's logits, with ranks as in k_router */
@@ -84,8 +83,8 @@ FN void vk_route_choose(int32_t *index, float *weight, const float *logits, int 
     for (int i = lane; i < experts; i += 32) {
         float mine = logits[i], share = vk_exp(mine - most) / sum;
         int place = 0;
-        VK_UNROLLED_BY_8 for (int j = 0; j < experts; j++)
-            place += (logits[j] > mine) | ((logits[j] == mine) & (j < i));
+        VK_UNROLLED_BY_8 for (int j = 0; j < experts; j++) place +=
+            (logits[j] > mine) | ((logits[j] == mine) & (j < i));
         if (place >= top_k || mine != mine) continue;
         index[place] = i;
         weight[place] = share;
@@ -128,8 +127,8 @@ KERNEL_OF(VK_ROUTE_THREADS, 1, k_route, void *normed, int32_t *index, float *wei
     for (int i = warp; i < VK_ROUTE_ROWS; i += VK_ROUTE_THREADS / 32) {
         size_t row = BLK * VK_ROUTE_ROWS + (size_t)i;
         if (row < (size_t)shape.rows)
-            vk_route_choose(index + row * (size_t)shape.top_k, weight + row * (size_t)shape.top_k,
-                            logits + i * experts, experts, shape.top_k, shape.norm_topk);
+            vk_route_choose(index + row * (size_t)shape.top_k, weight + row * (size_t)shape.top_k, logits + i * experts,
+                            experts, shape.top_k, shape.norm_topk);
     }
 }
 
@@ -143,8 +142,8 @@ static int vk_cuda_route(vk_queue *queue, const vk_route_job *job) {
             flops = rows * (4 * d + 2 * experts * d + experts * (4 + experts) + (job->norm_topk ? 2 * job->top_k : 0)),
             bytes = rows * (d * (4 + vk_element(job->wide)) + 8 * job->top_k) + 4 * d + 4 * experts * d,
             shared = VK_ROUTE_ROWS * (VK_ROUTE_PITCH((int64_t)linear->k_padded / 4) + experts) * 4;
-    vk_route_shape shape = { job->rows, linear->k, job->ld, linear->n, linear->k_padded / 4, job->top_k,
-                             job->norm_topk, job->wide, job->eps };
+    vk_route_shape shape = {job->rows,  linear->k,      job->ld,   linear->n, linear->k_padded / 4,
+                            job->top_k, job->norm_topk, job->wide, job->eps};
     if (linear->bits || linear->bias || linear->k % 4 || shared > cuda->shared_most) return 0;
     vk_shape(queue, job->rows, linear->n, linear->k, 0);
     LAUNCH_SHARED(k_route, (rows + VK_ROUTE_ROWS - 1) / VK_ROUTE_ROWS, VK_ROUTE_THREADS, shared, flops, bytes,

@@ -13,9 +13,7 @@ FN void vk_hold(float4 *held, const float *__restrict__ row, int width) {
         held[j] = i < width ? *(const float4 *)(const void *)(row + i) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
 }
-FN float4 vk_four(const float *__restrict__ from, int i) {
-    return *(const float4 *)(const void *)(from + i);
-}
+FN float4 vk_four(const float *__restrict__ from, int i) { return *(const float4 *)(const void *)(from + i); }
 FN void vk_put_four(void *__restrict__ to, size_t at, float x, float y, float z, float w, int wide) {
     if (wide) *(float4 *)(void *)((float *)to + at) = make_float4(x, y, z, w);
     else *(uint2 *)(void *)((uint16_t *)to + at) = make_uint2(vk_pack2(x, y), vk_pack2(z, w));
@@ -29,8 +27,8 @@ KERNEL(k_rmsnorm, void *out, const float *in, const float *__restrict__ weight, 
     if (vk_row_fits((size_t)in | (size_t)out | (size_t)weight, width, ld_out)) {
         float4 x[VK_HELD];
         vk_hold(x, row, width);
-        VK_UNROLL for (int j = 0; j < VK_HELD; j++)
-            s += (x[j].x * x[j].x + x[j].y * x[j].y) + (x[j].z * x[j].z + x[j].w * x[j].w);
+        VK_UNROLL for (int j = 0; j < VK_HELD; j++) s +=
+            (x[j].x * x[j].x + x[j].y * x[j].y) + (x[j].z * x[j].z + x[j].w * x[j].w);
         scale = 1.0f / sqrtf(block_sum(s) / (float)width + eps);
         VK_UNROLL for (int j = 0; j < VK_HELD; j++) {
             int i = 4 * (TID + j * NTID);
@@ -102,7 +100,7 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
     size_t at_position = (size_t)*position + BLK, row = at_position * (size_t)kv_width;
     const float *x = qkv + BLK * (size_t)(q_width + 2 * kv_width), *v = x + q_width + kv_width,
                 *c = heads.cs + at_position * (size_t)head_dim;
-    vk_turn turn = { c, c + half, heads.clip, half, heads.norm != VK_NORM_NONE, wide };
+    vk_turn turn = {c, c + half, heads.clip, half, heads.norm != VK_NORM_NONE, wide};
     for (int which = q_width ? 0 : 1; which < 2; which++) {
         const float *from = which ? x + q_width : x, *weight = which ? heads.k_norm : heads.q_norm;
         void *to = which ? key : q;

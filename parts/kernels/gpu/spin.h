@@ -1,8 +1,8 @@
 /* spin.h - waits with a limit, included by vlmprof_kernels.cu
  *
  * A kernel that waits for an arrival that never comes would hang the device without a message. Built with
- * -DVK_SPIN_LIMIT=SECONDS (make first-gpu), waiting for an mbarrier or for the other blocks of a grid traps after that
- * time. The first thread to trap records where it waited in host memory, which survives the context. */
+ * -DVK_SPIN_LIMIT=SECONDS (make first-gpu), waiting for an mbarrier traps after that time. The first thread to trap
+ * records where it waited in host memory, which survives the context. */
 #if defined(VK_SPIN_LIMIT) && !defined(CUDA_ON_CPU)
 typedef struct vk_stuck { unsigned count, block, thread, phase; unsigned long long place; } vk_stuck;
 static __device__ vk_stuck *vk_stuck_there;
@@ -12,7 +12,7 @@ FN unsigned long long vk_spin_begin(void) {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 }
-/* place: the barrier's address in shared memory, which reveals its stage, or the address of the grid's counter */
+/* place: the barrier's address in shared memory, which reveals its stage */
 FN void vk_spin(unsigned long long since, unsigned phase, unsigned long long place) {
     if (vk_spin_begin() - since < VK_SPIN_LIMIT * 1000000000ull) return;
     if (vk_stuck_there && atomicAdd_system(&vk_stuck_there->count, 1u) == 0) {
@@ -43,8 +43,6 @@ static void vk_spin_tell(char *text, size_t capacity) {
                  vk_stuck_here->block, vk_stuck_here->thread, vk_stuck_here->phase, vk_stuck_here->place);
 }
 #else
-#define vk_spin_begin() 0
-#define vk_spin(since, phase, place) ((void)(since))
 static cudaError_t vk_spin_open(void) { return cudaSuccess; }
 static void vk_spin_tell(char *text, size_t capacity) { (void)text; (void)capacity; }
 #endif

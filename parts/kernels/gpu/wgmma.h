@@ -1,20 +1,14 @@
-/* wgmma.h - products of bf16 matrices on Hopper (sm_90a): wgmma, TMA, mbarriers; included by vlmprof_kernels.cu
+/* wgmma.h - products of the experts of routed tokens on Hopper (sm_90a), with VP_GPU_WGMMA: wgmma, TMA, mbarriers;
+ * included by vlmprof_kernels.cu
  *
- * These do what other chips do by mma.sync (>>tiles) or cuBLAS: the experts of routed tokens, and linears of many rows
- * with their bias and activation. A block stays on its multiprocessor and walks tiles of 128 rows by 256 columns. One
- * warpgroup loads slices of both operands, 64 deep, into a ring of stages in shared memory. Two others multiply 64 rows
- * each, and store. The two sides synchronise by mbarriers: `full` (the slice is complete) and `empty` (nothing reads it
- * any more). Slices are as wgmma reads them: rows of 128 bytes, whose 16-byte vectors are at index ^ (row & 7), in
- * stages at multiples of 1024 bytes.
+ * These do what other chips do by mma.sync (>>tiles). A block stays on its multiprocessor and walks tiles of 128 rows
+ * by 256 columns. One warpgroup loads slices of both operands, 64 deep, into a ring of stages in shared memory. Two
+ * others multiply 64 rows each, and store. The two sides synchronise by mbarriers: `full` (the slice is complete) and
+ * `empty` (nothing reads it any more). Slices are as wgmma reads them: rows of 128 bytes, whose 16-byte vectors are at
+ * index ^ (row & 7), in stages at multiples of 1024 bytes.
  *
  * One thread requests whole slices from TMA. TMA of this chip cannot fetch rows that are chosen by a list (the tokens
  * of an expert). The producers copy those by cp.async, with fence.proxy.async between the copies and wgmma.
- *
- * In pairs (VP_GPU_CLUSTERS), two neighbouring blocks form a cluster and work on tiles below each other, with the same
- * columns of B. Each loads one half of a slice of B for both, by TMA multicast, so the second-level cache supplies
- * 32 kB per slice and block instead of 48. A stage is therefore free when neither block reads it: consumers arrive at
- * `empty` of both. A block without rows still loads its half. Neither block ends before the other, which may still
- * access its shared memory.
  *
  * A row's sum does not depend on its tile, and there are no atomic additions: the same input gives the same bits. */
 enum {
@@ -37,17 +31,11 @@ enum {
 #define vk_barriers_ready() ((void)0)
 #define vk_fence_async cuda_on_cpu_fence_proxy_async
 #define vk_bulk cuda_on_cpu_bulk_3d
-#define vk_bulk_to_both(to, map, x, y, z, barrier) cuda_on_cpu_bulk_3d_multicast(to, map, x, y, z, barrier, 3)
-#define vk_barrier_arrive_at cuda_on_cpu_mbarrier_arrive_at
-#define vk_pair_rank cuda_on_cpu_cluster_rank
-#define vk_pair_meet cuda_on_cpu_cluster_sync
-#define vk_pair_barriers_ready() ((void)0)
 #define vk_shared_address cuda_on_cpu_wgmma_address
 #define vk_wgmma(sums, a, b, onto) cuda_on_cpu_wgmma(&sums[0][0], a, b, onto)
 #define vk_wgmma_fence cuda_on_cpu_wgmma_fence
 #define vk_wgmma_commit cuda_on_cpu_wgmma_commit
 #define vk_wgmma_wait cuda_on_cpu_wgmma_wait
-#define VK_IN_ORDER() ((void)0)
 #define VK_MORE_REGISTERS(count) ((void)0)
 #define VK_FEWER_REGISTERS(count) ((void)0)
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -93,37 +81,9 @@ FN void vk_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int z, ui
                  "l"(map), "r"(x), "r"(y), "r"(z), "r"((unsigned)vk_shared_address(barrier))
                  : "memory");
 }
-/* ---- pairs of blocks, which use the same offsets in shared memory */
-FN unsigned vk_pair_rank(void) {
-    unsigned rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-/* a barrier for all threads of both blocks */
-FN void vk_pair_meet(void) {
-    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
-}
-FN void vk_pair_barriers_ready(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-/* Passes on no data, so it needs no release: it only orders wgmma's completed reads before TMA's later writes. With
- * .release.cluster, each arrival would be a fence of the whole GPU (MEMBAR.ALL.GPU). */
-FN void vk_barrier_arrive_at(uint64_t *barrier, unsigned rank) {
-    asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"((unsigned)vk_shared_address(barrier)),
-                 "r"(rank)
-                 : "memory");
-}
-/* copies to the same offset in both blocks; each block's barrier counts the bytes that the block gets */
-FN void vk_bulk_to_both(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-                 "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"((unsigned)vk_shared_address(shared_to)),
-                 "l"(map), "r"(x), "r"(y), "r"(z), "r"((unsigned)vk_shared_address(barrier)), "h"((short)3)
-                 : "memory");
-}
 FN void vk_wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 FN void vk_wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 #define vk_wgmma_wait(groups) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory")
-/* keeps loads after this from moving before it: loads for later columns would take registers */
-#define VK_IN_ORDER() asm volatile("" ::: "memory")
 #define VK_MORE_REGISTERS(count) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count))
 #define VK_FEWER_REGISTERS(count) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))
 #define VK_F4(i) "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
@@ -145,10 +105,10 @@ FN void vk_wgmma(float (*sums)[4], uint64_t a, uint64_t b, int onto) {
 #endif
 
 /* ---- arguments of launches, on all chips */
-/* the tiles of a launch; for experts with the lists of k_moe_lists (tiles, and each expert's first row), else NULL */
+/* the tiles of a launch, with the lists of k_moe_lists: tiles, and each expert's first row */
 typedef struct vk_wide_tiles {
     const int32_t *tiles, *start;
-    int row_tiles, column_tiles, rows, columns, steps;
+    int row_tiles, column_tiles, columns, steps;
 } vk_wide_tiles;
 /* rows of A chosen by a list */
 typedef struct vk_chosen {
@@ -157,12 +117,11 @@ typedef struct vk_chosen {
     int ldx, top_k, k_padded;
 } vk_chosen;
 
-/* the destination of a linear's results */
-typedef struct vk_wide_linear {
-    void *y;
-    const float *bias; /* f32 [n] or NULL */
-    int ldy, n, epilogue;
-} vk_wide_linear;
+/* the destination of bf16 results: n columns */
+typedef struct vk_wide_output {
+    uint16_t *y;
+    int ldy, n;
+} vk_wide_output;
 
 #ifdef VK_HAS_WGMMA
 /* describes swizzled K-major rows of 128 bytes; 8 of them are 1024 bytes */
@@ -187,7 +146,7 @@ FN void vk_ring_next(vk_ring *ring) {
     ring->phase ^= 1;
 }
 /* copied: the 128 producers also arrive at `full`, each for its rows */
-template <int PAIR> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
+FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
     vk_ring ring;
     ring.slices = (unsigned char *)(((size_t)shared + 1023) & ~(size_t)1023);
     ring.full = (uint64_t *)(void *)(ring.slices + VK_WIDE_STAGES * VK_WIDE_STAGE_BYTES);
@@ -198,72 +157,44 @@ template <int PAIR> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
     if (TID == 0) {
         for (int i = 0; i < VK_WIDE_STAGES; i++) {
             vk_barrier_init(&ring.full[i], copied ? 1 + VK_WIDE_GROUP : 1);
-            vk_barrier_init(&ring.empty[i], VK_WIDE_ROWS / 16 * (1 + PAIR)); /* one arrival per warp */
+            vk_barrier_init(&ring.empty[i], VK_WIDE_ROWS / 16); /* one arrival per warp */
         }
         vk_barriers_ready();
-        if (PAIR) vk_pair_barriers_ready();
     }
-    if (PAIR) vk_pair_meet();
-    else SYNC();
+    SYNC();
     return ring;
 }
 /* called when a warp has read the stage */
-template <int PAIR> FN void vk_ring_free(const vk_ring *ring, int stage) {
-    if (LANE0) {
-        if (PAIR) { vk_barrier_arrive_at(&ring->empty[stage], 0); vk_barrier_arrive_at(&ring->empty[stage], 1); }
-        else vk_barrier_arrive(&ring->empty[stage]);
-    }
+FN void vk_ring_free(const vk_ring *ring, int stage) {
+    if (LANE0) vk_barrier_arrive(&ring->empty[stage]);
 }
 /* a block's tile: rows first .. first + rows - 1 of A (none if rows < 1) and 256 rows of B (of `expert`), starting at
  * `column` */
 typedef struct vk_wide_tile { int first, rows, column, expert; } vk_wide_tile;
-/* this block's tiles: from, from + step, .. below `count`; the blocks of a pair have the same tiles, half each */
-typedef struct vk_wide_turns { int from, step, count; } vk_wide_turns;
-template <int PAIR> FN vk_wide_turns vk_wide_turns_of(const vk_wide_tiles *all) {
-    vk_wide_turns turns = { (int)BLK / (1 + PAIR), (int)gridDim.x / (1 + PAIR), all->row_tiles * all->column_tiles };
-    return turns;
-}
-/* Sets tile `index`; returns 0 if it has no rows for the block or its pair. */
-template <int PAIR> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, vk_wide_tile *tile) {
-    int half = PAIR ? (int)vk_pair_rank() * VK_WIDE_ROWS : 0, live;
-    tile->expert = 0;
-    if (all->tiles) {
-        const int32_t *at = all->tiles + 2 * (index / all->column_tiles);
-        tile->expert = at[0];
-        tile->first = at[1];
-        tile->rows = all->start[at[0] + 1] - at[1];
-        tile->column = index % all->column_tiles * all->columns;
-    } else { /* neighbours share columns */
-        tile->first = index % all->row_tiles * (VK_WIDE_ROWS * (1 + PAIR));
-        tile->rows = all->rows - tile->first;
-        tile->column = index / all->row_tiles * all->columns;
-    }
-    live = tile->rows > 0;
-    tile->first += half;
-    tile->rows -= half;
+FN int vk_wide_count(const vk_wide_tiles *all) { return all->row_tiles * all->column_tiles; }
+/* Sets tile `index`; returns 0 if it has no rows. */
+FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, vk_wide_tile *tile) {
+    const int32_t *at = all->tiles + 2 * (index / all->column_tiles);
+    tile->expert = at[0];
+    tile->first = at[1];
+    tile->rows = all->start[at[0] + 1] - at[1];
+    tile->column = index % all->column_tiles * all->columns;
     if (tile->rows > VK_WIDE_ROWS) tile->rows = VK_WIDE_ROWS;
-    return live;
+    return tile->rows > 0;
 }
 /* Loads one slice of B by TMA. gated: 128 gates, and the ups of the same columns, `gated` rows later. */
-template <int PAIR> FN void vk_wide_bring_b(unsigned char *to, const CUtensorMap *b, const vk_wide_tile *tile, int from,
-                                            int gated, uint64_t *full) {
-    int second = tile->column + (gated ? gated : 128);
-    if (PAIR) {
-        int rank = (int)vk_pair_rank();
-        vk_bulk_to_both(to + rank * VK_WIDE_B_BYTES / 2, b, from, rank ? second : tile->column, tile->expert, full);
-        return;
-    }
+FN void vk_wide_bring_b(unsigned char *to, const CUtensorMap *b, const vk_wide_tile *tile, int from, int gated,
+                        uint64_t *full) {
     vk_bulk(to, b, from, tile->column, tile->expert, full);
-    vk_bulk(to + VK_WIDE_B_BYTES / 2, b, from, second, tile->expert, full);
+    vk_bulk(to + VK_WIDE_B_BYTES / 2, b, from, tile->column + (gated ? gated : 128), tile->expert, full);
 }
 /* the producer if A's rows are consecutive: one thread */
-template <int PAIR> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all, const CUtensorMap *a,
-                                                      const CUtensorMap *b) {
-    vk_wide_turns turns = vk_wide_turns_of<PAIR>(all);
+FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all, const CUtensorMap *a, const CUtensorMap *b) {
     vk_wide_tile tile;
-    for (int t = turns.from; t < turns.count; t += turns.step) {
-        int live = vk_wide_tile_at<PAIR>(all, t, &tile), groups = tile.rows > 0 ? (tile.rows + 63) / 64 : 0;
-        if (!live) continue;
+    for (int t = (int)BLK; t < vk_wide_count(all); t += (int)gridDim.x) {
+        int groups;
+        if (!vk_wide_tile_at(all, t, &tile)) continue;
+        groups = (tile.rows + 63) / 64;
         for (int s = 0; s < all->steps; s++) {
             unsigned char *slice = vk_ring_slice(&ring);
             vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
@@ -271,8 +202,7 @@ template <int PAIR> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all
             for (int g = 0; g < groups; g++)
                 vk_bulk(slice + g * VK_WIDE_A_BYTES / 2, a, s * VK_WIDE_DEPTH, tile.first + 64 * g, 0,
                         &ring.full[ring.stage]);
-            vk_wide_bring_b<PAIR>(slice + VK_WIDE_A_BYTES, b, &tile, s * VK_WIDE_DEPTH, 0,
-                                  &ring.full[ring.stage]);
+            vk_wide_bring_b(slice + VK_WIDE_A_BYTES, b, &tile, s * VK_WIDE_DEPTH, 0, &ring.full[ring.stage]);
             vk_ring_next(&ring);
         }
     }
@@ -293,13 +223,12 @@ FN void vk_wide_copy(const vk_ring *ring, const vk_chosen *chosen, int rows, int
 }
 /* the producers if a list chooses A's rows: 128 threads. A slice is announced once VK_WIDE_LAG later ones are in
  * flight. */
-template <int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_tiles *all,
-                                                             const vk_chosen *chosen, const CUtensorMap *b, int gated) {
-    vk_wide_turns turns = vk_wide_turns_of<PAIR>(all);
+FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_tiles *all, const vk_chosen *chosen, const CUtensorMap *b,
+                             int gated) {
     vk_wide_tile tile;
-    for (int t = turns.from; t < turns.count; t += turns.step) {
+    for (int t = (int)BLK; t < vk_wide_count(all); t += (int)gridDim.x) {
         vk_ring late = ring;
-        if (!vk_wide_tile_at<PAIR>(all, t, &tile)) continue;
+        if (!vk_wide_tile_at(all, t, &tile)) continue;
         __syncwarp(); /* this warp no longer needs the previous rows; each warp reads only rows that it wrote */
         for (int i = TID & 31; i < VK_WIDE_ROWS / 4; i += 32) {
             int row = (TID >> 5) * 4 + (i & 3) + 16 * (i >> 2);
@@ -311,8 +240,8 @@ template <int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_til
                 vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
                 if (TID == 0) {
                     vk_barrier_expect(&ring.full[ring.stage], VK_WIDE_B_BYTES);
-                    vk_wide_bring_b<PAIR>(vk_ring_slice(&ring) + VK_WIDE_A_BYTES, b, &tile,
-                                          s * VK_WIDE_DEPTH, gated, &ring.full[ring.stage]);
+                    vk_wide_bring_b(vk_ring_slice(&ring) + VK_WIDE_A_BYTES, b, &tile, s * VK_WIDE_DEPTH, gated,
+                                    &ring.full[ring.stage]);
                 }
                 vk_wide_copy(&ring, chosen, tile.rows, s * VK_WIDE_DEPTH);
                 vk_ring_next(&ring);
@@ -326,15 +255,15 @@ template <int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_til
     }
 }
 /* a group without rows only releases the stages */
-template <int PAIR> FN void vk_wide_pass(vk_ring *ring, int steps) {
+FN void vk_wide_pass(vk_ring *ring, int steps) {
     for (int s = 0; s < steps; s++) {
         vk_barrier_wait(&ring->full[ring->stage], ring->phase);
-        vk_ring_free<PAIR>(ring, ring->stage);
+        vk_ring_free(ring, ring->stage);
         vk_ring_next(ring);
     }
 }
 /* A tile's sums of warpgroup `group`. In the loop, only wgmma uses the sums. */
-template <int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, int group, float (*sums)[4]) {
+FN void vk_wide_sums(vk_ring *ring, int steps, int group, float (*sums)[4]) {
     int before = -1;
     VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
     for (int s = 0; s < steps; s++) {
@@ -346,206 +275,110 @@ template <int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, int group, fl
         VK_UNROLL for (int k = 0; k < VK_WIDE_DEPTH / 16; k++) vk_wgmma(sums, a + 2 * k, b + 2 * k, 1);
         vk_wgmma_commit();
         vk_wgmma_wait(1); /* the previous slice has been read */
-        if (before >= 0) vk_ring_free<PAIR>(ring, before);
+        if (before >= 0) vk_ring_free(ring, before);
         before = ring->stage;
         vk_ring_next(ring);
     }
     vk_wgmma_wait(0);
-    vk_ring_free<PAIR>(ring, before);
+    vk_ring_free(ring, before);
 }
-/* Stores two neighbouring values of a row, as the compute type or f32. CHECKED 0: both columns exist, in one aligned
- * vector. */
+/* Stores two neighbouring values of a row. CHECKED 0: both columns exist, in one aligned vector. */
 template <int CHECKED>
-FN void vk_wide_store(void *y, size_t at, int column, int n, float left, float right, int wide) {
-    if (!CHECKED || (column + 1 < n && !(at & 1))) {
-        if (wide) *(float2 *)(void *)((float *)y + at) = make_float2(left, right);
-        else *(uint32_t *)(void *)((uint16_t *)y + at) = vk_pack2(left, right);
-    } else {
-        if (column < n) vk_put(y, at, left, wide);
-        if (column + 1 < n) vk_put(y, at + 1, right, wide);
+FN void vk_wide_store(const vk_wide_output *to, size_t row, int column, float left, float right) {
+    size_t at = row * (size_t)to->ldy + (size_t)column;
+    if (!CHECKED || (column + 1 < to->n && !(at & 1))) *(uint32_t *)(void *)(to->y + at) = vk_pack2(left, right);
+    else {
+        if (column < to->n) to->y[at] = vk_f2b(left);
+        if (column + 1 < to->n) to->y[at + 1] = vk_f2b(right);
     }
 }
 /* Returns 1 if all `columns` columns from `first` exist, and each pair of them is in one aligned vector. */
-FN int vk_wide_is_whole(const vk_wide_linear *to, int first, int columns) {
+FN int vk_wide_is_whole(const vk_wide_output *to, int first, int columns) {
     return first + columns <= to->n && !(to->ldy & 1);
-}
-#endif
-
-/* ---- kernels. For chips other than sm_90a they have no body, because they are never launched there. */
-#ifdef VK_HAS_WGMMA
-FN float vk_wide_activate(float value, int epilogue) {
-    return epilogue == VK_QUICKGELU   ? vk_quickgelu(value)
-           : epilogue == VK_GELU      ? vk_gelu(value)
-           : epilogue == VK_GELU_TANH ? vk_gelu_tanh(value)
-                                      : value;
-}
-/* y = epilogue(x W^T + bias) of this warpgroup's rows. Storing a tile takes up to a third of the time of a short sum.
- * So there is a version for each epilogue, for whole tiles, without branches per value. EPILOGUE -1: any epilogue, and
- * incomplete tiles. */
-template <int EPILOGUE, int BIAS>
-FN void vk_wide_linear_rows(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
-    enum { CHECKED = EPILOGUE < 0 };
-    const int epilogue = CHECKED ? to->epilogue : EPILOGUE, adds = epilogue == VK_ADD_F32,
-              wide = adds || epilogue == VK_STORE_F32;
-    int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2), first = tile->column + (lane & 3) * 2;
-    VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
-        size_t from = (size_t)(tile->first + row) * (size_t)to->ldy;
-        if (row >= tile->rows) continue;
-        VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) {
-            int column = first + i * 8, second = !CHECKED || column + 1 < to->n;
-            float left = sums[i][2 * half], right = sums[i][2 * half + 1];
-            if (i % 8 == 0) VK_IN_ORDER();
-            if (CHECKED && column >= to->n) continue;
-            if (CHECKED ? to->bias != NULL : BIAS) {
-                left += to->bias[column];
-                if (second) right += to->bias[column + 1];
-            }
-            if (adds) {
-                left += ((const float *)to->y)[from + (size_t)column];
-                if (second) right += ((const float *)to->y)[from + (size_t)column + 1];
-            }
-            vk_wide_store<CHECKED>(to->y, from + (size_t)column, column, to->n, vk_wide_activate(left, epilogue),
-                                   vk_wide_activate(right, epilogue), wide);
-        }
-    }
-}
-FN void vk_wide_linear_store(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
-    int kind = vk_wide_is_whole(to, tile->column, VK_WIDE_COLUMNS) ? 2 * to->epilogue + (to->bias != NULL) : -1;
-    switch (kind) {
-    case 2 * VK_STORE: vk_wide_linear_rows<VK_STORE, 0>(to, tile, group, sums); break;
-    case 2 * VK_STORE + 1: vk_wide_linear_rows<VK_STORE, 1>(to, tile, group, sums); break;
-    case 2 * VK_STORE_F32: vk_wide_linear_rows<VK_STORE_F32, 0>(to, tile, group, sums); break;
-    case 2 * VK_STORE_F32 + 1: vk_wide_linear_rows<VK_STORE_F32, 1>(to, tile, group, sums); break;
-    case 2 * VK_QUICKGELU + 1: vk_wide_linear_rows<VK_QUICKGELU, 1>(to, tile, group, sums); break;
-    case 2 * VK_ADD_F32: vk_wide_linear_rows<VK_ADD_F32, 0>(to, tile, group, sums); break;
-    case 2 * VK_ADD_F32 + 1: vk_wide_linear_rows<VK_ADD_F32, 1>(to, tile, group, sums); break;
-    default: vk_wide_linear_rows<-1, 0>(to, tile, group, sums); break;
-    }
 }
 /* the loop of a multiplying warpgroup over the tiles; `store` stores a tile's sums */
 #define VK_WIDE_MULTIPLY(store) \
     do { \
-        vk_wide_turns turns = vk_wide_turns_of<PAIR>(all); \
-        for (int t = turns.from; t < turns.count; t += turns.step) { \
+        for (int t = (int)BLK; t < vk_wide_count(all); t += (int)gridDim.x) { \
             float sums[VK_WIDE_COLUMNS / 8][4]; \
-            if (!vk_wide_tile_at<PAIR>(all, t, &tile)) continue; \
-            if (tile.rows <= group * 64) { vk_wide_pass<PAIR>(&ring, all->steps); continue; } \
-            vk_wide_sums<PAIR>(&ring, all->steps, group, sums); \
+            if (!vk_wide_tile_at(all, t, &tile)) continue; \
+            if (tile.rows <= group * 64) { vk_wide_pass(&ring, all->steps); continue; } \
+            vk_wide_sums(&ring, all->steps, group, sums); \
             store; \
         } \
     } while (0)
-template <int PAIR> FN void vk_wide_linear_block(const vk_wide_tiles *all, const CUtensorMap *a,
-                                                             const CUtensorMap *b, const vk_wide_linear *to) {
-    CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    vk_ring ring = vk_ring_new<PAIR>(shared, 0);
-    int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
-    vk_wide_tile tile;
-    if (group < 0) {
-        VK_FEWER_REGISTERS(32);
-        if (TID == 0) vk_wide_bring<PAIR>(ring, all, a, b);
-    } else {
-        VK_MORE_REGISTERS(232);
-        VK_WIDE_MULTIPLY(vk_wide_linear_store(to, &tile, group, sums));
-    }
-    if (PAIR) vk_pair_meet();
-}
 /* hidden bf16 [pairs, ldy] = silu(gate) * up */
 template <int CHECKED>
-FN void vk_wide_gate_up_store(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
+FN void vk_wide_gate_up_store(const vk_wide_output *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
     int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
     VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
-        size_t from = (size_t)(tile->first + row) * (size_t)to->ldy;
         if (row >= tile->rows) continue;
         VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 16; i++) {
-            int column = tile->column + i * 8 + (lane & 3) * 2;
             const float *gate = sums[i] + 2 * half, *up = sums[i + VK_WIDE_COLUMNS / 16] + 2 * half;
-            vk_wide_store<CHECKED>(to->y, from + (size_t)column, column, to->n, vk_silu(gate[0]) * up[0],
-                                      vk_silu(gate[1]) * up[1], 0);
+            vk_wide_store<CHECKED>(to, (size_t)(tile->first + row), tile->column + i * 8 + (lane & 3) * 2,
+                                   vk_silu(gate[0]) * up[0], vk_silu(gate[1]) * up[1]);
         }
     }
 }
-template <int PAIR> FN void vk_wide_gate_up_block(const vk_wide_tiles *all, const vk_chosen *chosen,
-                                                              const CUtensorMap *b, const vk_wide_linear *to) {
+/* y bf16 [pairs, ldy] = share[list[row]] * sums */
+template <int CHECKED>
+FN void vk_wide_down_store(const vk_wide_output *to, const vk_wide_tile *tile, const int32_t *list, const float *share,
+                           int group, float (*sums)[4]) {
+    int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
+    VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
+        float weight;
+        if (row >= tile->rows) continue;
+        weight = share[list[tile->first + row]];
+        VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++)
+            vk_wide_store<CHECKED>(to, (size_t)(tile->first + row), tile->column + i * 8 + (lane & 3) * 2,
+                                   weight * sums[i][2 * half], weight * sums[i][2 * half + 1]);
+    }
+}
+FN void vk_wide_gate_up_block(const vk_wide_tiles *all, const vk_chosen *chosen, const CUtensorMap *b,
+                              const vk_wide_output *to) {
     CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    vk_ring ring = vk_ring_new<PAIR>(shared, 1);
+    vk_ring ring = vk_ring_new(shared, 1);
     int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
     vk_wide_tile tile;
     if (group < 0) {
         VK_FEWER_REGISTERS(40);
-        vk_wide_bring_chosen<PAIR>(ring, all, chosen, b, to->n);
+        vk_wide_bring_chosen(ring, all, chosen, b, to->n);
     } else {
         VK_MORE_REGISTERS(232);
         VK_WIDE_MULTIPLY(if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS / 2))
                              vk_wide_gate_up_store<0>(to, &tile, group, sums);
                          else vk_wide_gate_up_store<1>(to, &tile, group, sums));
     }
-    if (PAIR) vk_pair_meet();
 }
-/* y bf16 [pairs, ldy] = share[list[row]] * sums */
-template <int CHECKED>
-FN void vk_wide_down_store(const vk_wide_linear *to, const vk_wide_tile *tile, const int32_t *list, const float *share,
-                           int group, float (*sums)[4]) {
-    int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
-    VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
-        size_t from = (size_t)(tile->first + row) * (size_t)to->ldy;
-        float weight;
-        if (row >= tile->rows) continue;
-        weight = share[list[tile->first + row]];
-        VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) {
-            int column = tile->column + i * 8 + (lane & 3) * 2;
-            vk_wide_store<CHECKED>(to->y, from + (size_t)column, column, to->n, weight * sums[i][2 * half],
-                                      weight * sums[i][2 * half + 1], 0);
-        }
-    }
-}
-template <int PAIR> FN void vk_wide_down_block(const vk_wide_tiles *all, const CUtensorMap *a,
-                                                           const CUtensorMap *b, const vk_wide_linear *to,
-                                                           const int32_t *list, const float *share) {
+FN void vk_wide_down_block(const vk_wide_tiles *all, const CUtensorMap *a, const CUtensorMap *b,
+                           const vk_wide_output *to, const int32_t *list, const float *share) {
     CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    vk_ring ring = vk_ring_new<PAIR>(shared, 0);
+    vk_ring ring = vk_ring_new(shared, 0);
     int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
     vk_wide_tile tile;
     if (group < 0) {
         VK_FEWER_REGISTERS(32);
-        if (TID == 0) vk_wide_bring<PAIR>(ring, all, a, b);
+        if (TID == 0) vk_wide_bring(ring, all, a, b);
     } else {
         VK_MORE_REGISTERS(232);
         VK_WIDE_MULTIPLY(if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS))
                              vk_wide_down_store<0>(to, &tile, list, share, group, sums);
                          else vk_wide_down_store<1>(to, &tile, list, share, group, sums));
     }
-    if (PAIR) vk_pair_meet();
 }
 #define VK_WIDE_BODY(call) call
 #else
-#define VK_WIDE_BODY(call) \
-    (void)all; (void)b; (void)to; __trap()
+#define VK_WIDE_BODY(call) __trap()
 #endif
 /* Tiles of 192 rows would need 512 threads with 128 sums each: more registers than a thread of such a kernel can
- * have. */
-#define VK_WIDE_MAP const __grid_constant__ CUtensorMap
-#define VK_WIDE_LINEAR(kernel, name, pair) \
-    kernel(VK_WIDE_THREADS, 1, name, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b, const vk_wide_linear to) { \
-        (void)a; \
-        VK_WIDE_BODY((vk_wide_linear_block<pair>(&all, &a, &b, &to))); \
-    }
-#define VK_WIDE_GATE_UP(kernel, name, pair) \
-    kernel(VK_WIDE_THREADS, 1, name, const vk_wide_tiles all, const vk_chosen chosen, VK_WIDE_MAP b, \
-           const vk_wide_linear to) { \
-        (void)chosen; \
-        VK_WIDE_BODY((vk_wide_gate_up_block<pair>(&all, &chosen, &b, &to))); \
-    }
-#define VK_WIDE_DOWN(kernel, name, pair) \
-    kernel(VK_WIDE_THREADS, 1, name, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b, const vk_wide_linear to, \
-           const int32_t *list, const float *share) { \
-        (void)a; \
-        (void)list; \
-        (void)share; \
-        VK_WIDE_BODY((vk_wide_down_block<pair>(&all, &a, &b, &to, list, share))); \
-    }
-VK_WIDE_LINEAR(KERNEL_OF, k_linear_wgmma128, 0)
-VK_WIDE_LINEAR(KERNEL_OF_PAIRS, k_linear_wgmma_pair, 1)
-VK_WIDE_GATE_UP(KERNEL_OF, k_gate_up_wgmma128, 0)
-VK_WIDE_GATE_UP(KERNEL_OF_PAIRS, k_gate_up_wgmma_pair, 1)
-VK_WIDE_DOWN(KERNEL_OF, k_down_wgmma128, 0)
-VK_WIDE_DOWN(KERNEL_OF_PAIRS, k_down_wgmma_pair, 1)
+ * have. Chips other than sm_90a never launch these, so there they have no body. */
+KERNEL_OF(VK_WIDE_THREADS, 1, k_gate_up_wgmma128, const vk_wide_tiles all, const vk_chosen chosen,
+          const __grid_constant__ CUtensorMap b, const vk_wide_output to) {
+    (void)all; (void)chosen; (void)b; (void)to;
+    VK_WIDE_BODY(vk_wide_gate_up_block(&all, &chosen, &b, &to));
+}
+KERNEL_OF(VK_WIDE_THREADS, 1, k_down_wgmma128, const vk_wide_tiles all, const __grid_constant__ CUtensorMap a,
+          const __grid_constant__ CUtensorMap b, const vk_wide_output to, const int32_t *list, const float *share) {
+    (void)all; (void)a; (void)b; (void)to; (void)list; (void)share;
+    VK_WIDE_BODY(vk_wide_down_block(&all, &a, &b, &to, list, share));
+}

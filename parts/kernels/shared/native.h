@@ -24,8 +24,7 @@ KERNEL(k_grid_embed, float *out, const float *patches, const float *table, const
                     *c = table + ((size_t)below * (size_t)grid.side + (size_t)left) * (size_t)width,
                     *d = table + ((size_t)below * (size_t)grid.side + (size_t)right) * (size_t)width;
         EACH(i, width)
-            to[i] = patch[i] + (a[i] * (up * back) + b[i] * (up * across) + c[i] * (down * back)
-                                + d[i] * (down * across));
+        to[i] = patch[i] + (a[i] * (up * back) + b[i] * (up * across) + c[i] * (down * back) + d[i] * (down * across));
     } else EACH(i, width) to[i] = patch[i];
 }
 /* native_launchers.h - launchers of native.h's and prune.h's kernels, included by vlmprof_kernels.cu */
@@ -48,8 +47,8 @@ KERNEL(k_grid_turn, void *qkv, const float *cs, const int32_t *places, int heads
         size_t at = BLK * (size_t)ld + (size_t)(h * head_dim);
         EACH(i, half) {
             const float *c = i < quarter ? by_row + i : by_col + i - quarter;
-            float e = vk_get(qkv, at + (size_t)i, wide), f = vk_get(qkv, at + (size_t)(half + i), wide),
-                  cosine = c[0], sine = c[quarter];
+            float e = vk_get(qkv, at + (size_t)i, wide), f = vk_get(qkv, at + (size_t)(half + i), wide), cosine = c[0],
+                  sine = c[quarter];
             vk_put(qkv, at + (size_t)i, e * cosine - f * sine, wide);
             vk_put(qkv, at + (size_t)(half + i), f * cosine + e * sine, wide);
         }
@@ -83,8 +82,7 @@ KERNEL(k_compose_rope, float *cs, const float *table, const int32_t *positions, 
     int half = head_dim / 2;
     float *to = cs + BLK * (size_t)head_dim;
     EACH(i, half) {
-        const float *from = table
-                            + (size_t)positions[(size_t)axes[i] * (size_t)stride + BLK] * (size_t)head_dim;
+        const float *from = table + (size_t)positions[(size_t)axes[i] * (size_t)stride + BLK] * (size_t)head_dim;
         to[i] = from[i];
         to[half + i] = from[half + i];
     }
@@ -113,8 +111,8 @@ static void l_gelu_mul(vk_queue *queue, void *out, const float *gate_up, int row
 KERNEL(k_mean_windows, float *out, const float *hidden, int before, int width, int side, int pool) {
     int across = side / pool, windows = across * across, window = (int)(BLK % (size_t)windows),
         first = window / across * pool * side + window % across * pool;
-    const float *view = hidden + (BLK / (size_t)windows * (size_t)(before + side * side) + (size_t)before)
-                                     * (size_t)width;
+    const float *view =
+        hidden + (BLK / (size_t)windows * (size_t)(before + side * side) + (size_t)before) * (size_t)width;
     EACH(i, width) {
         float sum = 0.0f;
         for (int p = 0; p < pool * pool; p++)

@@ -19,7 +19,7 @@ static void vk_nvtx_pop(void *user) {
     (void)user;
     nvtxRangePop();
 }
-static const vp_range_hooks vk_nvtx_hooks = { vk_nvtx_push, vk_nvtx_pop, NULL };
+static const vp_range_hooks vk_nvtx_hooks = {vk_nvtx_push, vk_nvtx_pop, NULL};
 static const vp_range_hooks *vk_range_hooks(void) { return &vk_nvtx_hooks; }
 #else
 static const vp_range_hooks *vk_range_hooks(void) { return NULL; }

@@ -619,15 +619,14 @@ static void case_experts(int shape, int skewed, const gpu_way *way) {
     route_experts(skewed, index);
     move(ex.index, index, (size_t)ex.job.pairs * 4, cudaMemcpyHostToDevice);
     free(index);
-    ex.job.tile_rows = f.backend->tile_rows(f.queue, &ex.job);
-    tiles = ex.job.pairs / ex.job.tile_rows + EXPERTS;
+    tiles = ex.job.pairs / VK_TILE_ROWS + EXPERTS;
     lists = (int32_t *)room((size_t)(2 * EXPERTS + 1 + 2 * ex.job.pairs + 2 * tiles) * 4);
     ex.job.start = lists + EXPERTS;
     ex.job.list = ex.job.start + EXPERTS + 1;
     ex.job.slot_row = ex.job.list + ex.job.pairs;
     ex.job.tiles = ex.job.list + 2 * ex.job.pairs;
     l_moe_lists(f.queue, lists, (int32_t *)(size_t)ex.job.start, (int32_t *)(size_t)ex.job.list, (int32_t *)(size_t)ex.job.slot_row, (int32_t *)(size_t)ex.job.tiles,
-                ex.index, EXPERTS, ex.job.pairs, ex.job.tile_rows);
+                ex.index, EXPERTS, ex.job.pairs, VK_TILE_ROWS);
     o.stage = "prefill";
     o.way = way->word;
     snprintf(o.shape, sizeof o.shape, "%s%dx%dx%d of %d", skewed ? "skewed " : "", ex.job.pairs, 2 * ex.dim, ex.d, EXPERTS);
@@ -740,11 +739,6 @@ KERNEL(k_first_spin, unsigned long long ns, unsigned long long *took) {
     *took = now - since;
 }
 KERNEL(k_first_empty, int *nothing) { vk_let_next_begin(); vk_wait_for_last(); (void)nothing; }
-KERNEL(k_first_meet, unsigned *arrived, int times) {
-    vk_turns turns = { arrived, 0u, 1 };
-    for (int i = 0; i < times; i++) vk_turns_end(&turns);
-    vk_turns_wait(&turns);
-}
 /* reads `vectors` vectors `times` times; every block all of them, from another place on */
 KERNEL(k_first_cached, float *sums, const uint4 *from, int vectors, int times) {
     float sum = 0.0f;
@@ -835,11 +829,6 @@ static float once_ms(void (*send)(int)) {
     qsort(ms, (size_t)runs, sizeof ms[0], by_value);
     return ms[runs / 2];
 }
-static void send_meet(int i) {
-    (void)i;
-    fill(scratch_b, 0, 4);
-    CUDA_LAUNCH_COOPERATIVE(k_first_meet, (unsigned)f.cuda->multiprocessors, 512u, (size_t)0, f.cuda->stream, (unsigned *)scratch_b, f.tiny ? 4 : 1000);
-}
 static void case_instruments(void) {
     static const double spins[3] = { 1e4, 1e6, 1e8 };
     open_queue(way_of("default"), 64, 16, 64);
@@ -850,7 +839,6 @@ static void case_instruments(void) {
     constant("launch_plain", (double)once_ms(send_empties) * 1e-3 / 64);
     constant("gap", (double)replayed(send_empties, 1) * 1e-3 / 64);
     if (f.device.major >= 9) constant("gap_dependent", (double)replayed(send_dependents, 1) * 1e-3 / 64);
-    constant("meeting", (double)once_ms(send_meet) * 1e-3 / (f.tiny ? 4 : 1000));
     constant("l2", (f.tiny ? 1024.0 : 1048576.0) * 16 * 4 * 2 * f.cuda->multiprocessors / ((double)replayed(send_cached, 1) * 1e-3));
     constant("memory", (f.tiny ? 64.0 : 16384.0) * 65536 * 4 / ((double)replayed(send_read, 1) * 1e-3));
     constant("copy", 2.0 * (f.tiny ? 1048576.0 : 1073741824.0) / ((double)replayed(send_copy, 1) * 1e-3));
@@ -1154,18 +1142,17 @@ static void case_identity(void) {
     end_line();
 }
 static void list_kernels(void) {
-    static const char *const linear_ways[] = { "default", "tuned", "wgmma", "clusters", "int8", "int4" },
-                      *const expert_ways[] = { "default", "mma", "clusters", "int8", "int4" };
+    static const char *const ways[] = { "default", "tuned", "int8", "int4" }, *const expert_ways[] = { "default", "wgmma", "int8", "int4" };
     const int shapes = f.tiny ? 1 : 3;
     for (int s = 0; s < shapes; s++)
         for (size_t i = 0; i < sizeof LINEARS / sizeof *LINEARS; i++)
-            for (int w = 0; w < 6; w++) {
-                if ((w >= 4 && LINEARS[i].vision) || (f.tiny && (int)i != (w == 2 ? 2 : w > 3 ? 5 : w % 2 ? 1 : 4))) continue;
-                printf("2 20 linear %s %s %s\n", LINEARS[i].name, SHAPES[s].name, linear_ways[w]);
+            for (int w = 0; w < 4; w++) {
+                if ((w >= 2 && LINEARS[i].vision) || (f.tiny && (int)i != (w >= 2 ? 5 : w ? 2 : 4))) continue;
+                printf("2 20 linear %s %s %s\n", LINEARS[i].name, SHAPES[s].name, ways[w]);
             }
     for (int s = 0; s < shapes; s++)
-        for (int w = 0; w < (f.tiny ? 2 : 5); w++) printf("2 30 experts %s %s\n", SHAPES[s].name, expert_ways[w]);
-    for (int w = 0; w < (f.tiny ? 1 : 5); w++) printf("2 30 experts skewed %s\n", expert_ways[w]);
+        for (int w = 0; w < (f.tiny ? 2 : 4); w++) printf("2 30 experts %s %s\n", SHAPES[s].name, expert_ways[w]);
+    for (int w = 0; w < (f.tiny ? 1 : 4); w++) printf("2 30 experts skewed %s\n", expert_ways[w]);
     for (int s = 0; s < shapes; s++) {
         printf("2 20 attention prefill %s\n2 20 route %s\n", SHAPES[s].name, SHAPES[s].name);
         if (!f.tiny) printf("2 20 attention vision %s\n", SHAPES[s].name);
@@ -1176,11 +1163,11 @@ static void list_cases(void) {
     list_kernels();
     printf("3 60 cpu\n");
     for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++)
-        if (WAYS[i].weights == VP_WEIGHTS_BF16 && strcmp(WAYS[i].word, "events") && (!f.tiny || WAYS[i].bit & VP_GPU_PERSISTENT)) printf("3 40 model %s\n", WAYS[i].word);
+        if (WAYS[i].weights == VP_WEIGHTS_BF16 && strcmp(WAYS[i].word, "events") && (!f.tiny || WAYS[i].bit & VP_GPU_DEPENDENT)) printf("3 40 model %s\n", WAYS[i].word);
     printf("4 60 stages all default\n");
     for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++)
-        if (strcmp(WAYS[i].word, "events") && (!f.tiny || WAYS[i].bit & VP_GPU_PERSISTENT)) printf("4 40 stages few %s\n", WAYS[i].word);
-    printf("4 40 stages few default\n5 40 profile\n9 20 soak persistent %d\n9 20 soak clusters %d\n", f.tiny ? 10 : 5000, f.tiny ? 10 : 2000);
+        if (strcmp(WAYS[i].word, "events") && (!f.tiny || WAYS[i].bit & VP_GPU_DEPENDENT)) printf("4 40 stages few %s\n", WAYS[i].word);
+    printf("4 40 stages few default\n5 40 profile\n9 20 soak dependent %d\n9 20 soak wgmma %d\n", f.tiny ? 10 : 5000, f.tiny ? 10 : 2000);
 }
 static int shape_of(const char *name) {
     for (int i = 0; i < 3; i++) if (name && !strcmp(name, SHAPES[i].name)) return i;

@@ -1,8 +1,6 @@
 /* launches.c - what a GPU would be sent for the real model in bf16, without a GPU: kernel, threads a block, dynamic shared memory, blocks and launches,
  * one line for each kernel and block size, on stdout; also for the kernels of integer weights (blocks' and head's). `launches stages
- * [int8|int4|clusters|wgmma|mma]`: one line for each kind of launch of a stage, for the shapes of first_gpu.cu:
- *
- * clusters, wgmma, mma: with that switch. Without `stages` linears go by wgmma where there is one, and again by clusters, so that their kernels have launches.
+ * [int8|int4|wgmma]`: one line for each kind of launch of a stage, for the shapes of first_gpu.cu:
  *
  *   shape stage part kernel calls grid threads shared_bytes d0 d1 d2 d3 flops bytes     (of one call; a dimension that is none is 0)
  *
@@ -90,12 +88,12 @@ static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64
     fprintf(stderr, "launches: more than %d\n", ROOM);
     return 0;
 }
-static int usage(void) { fprintf(stderr, "launches [stages [int8|int4|clusters|wgmma|mma]]\n"); return 2; }
+static int usage(void) { fprintf(stderr, "launches [stages [int8|int4|wgmma]]\n"); return 2; }
 int main(int argc, char **argv) {
     static const int tokens[3] = { 482, 1058, TOKENS }, views[3] = { 3, 7, VIEWS };
     static const struct { const char *word, *mark; vp_weights weights; uint32_t gpu; } kinds[] = { /* mark: of the kernels that are counted for it */
         { "bf16", "", VP_WEIGHTS_BF16, 0 }, { "int8", "k_quant_", VP_WEIGHTS_INT8, 0 }, { "int4", "k_quant_", VP_WEIGHTS_INT4, 0 },
-        { "clusters", "_pair", VP_WEIGHTS_BF16, VP_GPU_CLUSTERS }, { "wgmma", "-", VP_WEIGHTS_BF16, VP_GPU_WGMMA }, { "mma", "-", VP_WEIGHTS_BF16, VP_GPU_MMA } };
+        { "wgmma", "wgmma", VP_WEIGHTS_BF16, VP_GPU_WGMMA } };
     enum { KINDS = sizeof kinds / sizeof kinds[0] };
     vp_model_config config;
     static vp_launch log[ROOM];
@@ -106,9 +104,8 @@ int main(int argc, char **argv) {
     if (argc > 3 || only < 0 || (stages && strcmp(argv[1], "stages"))) return usage();
     for (int kind = 0; kind < KINDS; kind++) {
         vp_engine *e = NULL;
-        const uint32_t gpu = (stages || kinds[kind].gpu & VP_GPU_MMA ? 0u : (uint32_t)VP_GPU_WGMMA) | kinds[kind].gpu;
-        if (stages ? kind != only : kinds[kind].mark[0] == '-') continue;
-        if (vp_model_config_preset("molmoe-1b", &config) != VP_OK || (e = open_paper(&config, gpu, kinds[kind].weights, &error)) == NULL) {
+        if (stages && kind != only) continue;
+        if (vp_model_config_preset("molmoe-1b", &config) != VP_OK || (e = open_paper(&config, kinds[kind].gpu, kinds[kind].weights, &error)) == NULL) {
             fprintf(stderr, "launches: %s: %s\n", error.where, error.text);
             return 1;
         }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""predict.py LAUNCHES GATES [INT8 INT4 CLUSTERS WGMMA MMA]: what each kernel of each stage should take on H200 and H100, from counts, as a table in Markdown.
+"""predict.py LAUNCHES GATES [INT8 INT4 WGMMA]: what each kernel of each stage should take on H200 and H100, from counts, as a table in Markdown.
 
 LAUNCHES is what `launches stages` prints (shapes, grids, FLOPs and bytes of each launch of the real model), GATES the counts from SASS of
-`make gpu-report`; INT8 and INT4 are LAUNCHES of integer weights (`launches stages int8`), CLUSTERS those of `--gpu clusters`. Nothing here is
+`make gpu-report`; INT8 and INT4 are LAUNCHES of integer weights (`launches stages int8`), WGMMA those of `--gpu wgmma`. Nothing here is
 measured. The constants are those of CONSTANTS; `--constants FIRST_RUN` takes those that a first run measured (first-gpu.jsonl) in their place, and
 `--choose FIRST_RUN` prints what becomes of each word of --gpu (WAYS).
 first_report.py uses time_of for the launches that a first run timed."""
@@ -20,7 +20,6 @@ CONSTANTS = {
     "cublas": (580e12, 520e12, 720e12, "FLOP/s", "what cuBLAS leaves of the rate on these shapes; published cuBLAS figures at n = 2048 to 8192"),
     "gap": (1.3e-6, 0.7e-6, 1.8e-6, "s", "between two launches of a graph that depend on each other; published figures for graphs on Hopper"),
     "gap_dependent": (0.4e-6, 0.2e-6, 1.3e-6, "s", "the same with dependent launches; what begins before the end hides the rest"),
-    "meeting": (1.5e-6, 1.2e-6, 2.0e-6, "s", "all blocks of one kernel at a counter in the second-level cache; two round trips of about 0.6 us each"),
     "start": (1.0e-6, 0.6e-6, 1.5e-6, "s", "until a kernel's first bytes are there: block launch and one latency of memory"),
     "stream": (0.85, 0.75, 0.92, "", "of the memory's rate that a kernel of rows reaches"),
     "decode": (0.84, 0.80, 0.88, "", "of the memory's rate that a kernel of 8 to 67 MB reaches: short kernels seldom reach the full one"),
@@ -32,11 +31,11 @@ ISSUE_CLOCK = 1.7e9                       # of kernels that issue instructions r
 
 def set_constants(values):
     """from here on; names that are not in `values` have their value of CONSTANTS"""
-    global CHIPS, RATE, CLOCK, L2, CUBLAS, GAP, GAP_DEPENDENT, START, STREAM, DECODE, IPC, MEETING, MMA, QUANT_WIDENING
+    global CHIPS, RATE, CLOCK, L2, CUBLAS, GAP, GAP_DEPENDENT, START, STREAM, DECODE, IPC, MMA, QUANT_WIDENING
     value = {name: values.get(name, row[0]) for name, row in CONSTANTS.items()}
     CHIPS = {"H200": value["memory_h200"], "H100": value["memory_h100"]}
     RATE, L2, CUBLAS, GAP, START = (value[name] for name in ("rate", "l2", "cublas", "gap", "start"))
-    GAP_DEPENDENT, STREAM, DECODE, IPC, MEETING = (value[name] for name in ("gap_dependent", "stream", "decode", "ipc", "meeting"))
+    GAP_DEPENDENT, STREAM, DECODE, IPC = (value[name] for name in ("gap_dependent", "stream", "decode", "ipc"))
     CLOCK = RATE / (MULTIPROCESSORS * 4096)  # 4096 FLOP a cycle and multiprocessor: the clock at which RATE is the peak
     MMA = min(64 * L2, 520e12)               # tiles of 128 x 128 by mma.sync: 64 FLOP for a byte of L2; HMMA of 16 x 8 x 16 end near 520
     # what widening adds to the tiles of experts: 4.5 operations a weight of 128 x 64 beside 512 HMMA of 8 warps
@@ -63,7 +62,7 @@ QUANT_OPERATIONS = {"int8": 3.4, "int4": 3.7}
 # the decode kernels that wait for something else than bytes
 LATENCY = {"k_decode_attention": 5e-6, "k_decode_router": 4e-6, "k_decode_out": 3e-6, "k_decode_pick": 2e-6}
 # instructions of a warp at the end of a tile's 64 rows, counted in the straight lines of SASS (`make gpu-report` leaves build/gpu/sm_90a.sass)
-END = {"gate_up": 1030, "down": 266, "bf16": 84, "f32": 148, "bias": 410, "add": 276, "add bias": 536, "quickgelu": 2205}
+END = {"gate_up": 1030, "down": 266}
 ROUTE_LOOP = 328                          # instructions of a warp of k_route for two vectors of 64 experts by 16 rows, 256 of them FFMA
 # the floors of that reading, ms: stage, shape index, H200, H100
 FLOORS = {"vision": {"H200": (1.33, 3.10, 5.76), "H100": (1.33, 3.10, 5.76)},
@@ -80,15 +79,12 @@ BEFORE = {"vision": {"H200": (4.31, 6.70, 12.83), "H100": (4.37, 6.85, 13.11)},
 REASONS = """
 Where a ratio is over 1.5, the reason:
 
-- linears of towers and prefill go by cuBLAS again, which is counted with 580 TFLOP/s, biases in the product and QuickGELU in a launch of its own:
-  10.2 ms for 13 passes. Our own wgmma kernels (`--gpu wgmma`) stay for experts, where cuBLAS would need a launch an expert, and cannot win here by
-  counts: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s, and rounds of tiles cost more
-  (13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3 rounds that cost 2): the column
-  "before", 12.83 ms. Two blocks that bring B for each other stop at 755: `--gpu clusters`, below, for those that may measure it. What
-  would turn this around is a measured L2 rate over 7 TB/s; `make first-gpu` times both, and with `--gpu wgmma` a profile shows ours.
+- linears of towers and prefill go by cuBLAS, which is counted with 580 TFLOP/s, biases in the product and QuickGELU in a launch of its own:
+  10.2 ms for 13 passes. Kernels of our own cannot win here by counts: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s
+  of L2 stops at 503 of 790 TFLOP/s, and rounds of tiles cost more: the column "before", 12.83 ms.
 - vision and prefill, attention: 1016 and 826 instructions a loop for 128 HMMA are issue-bound, 1.3 and 0.6 ms where 0.5 and 0.3 ms of products would do.
-- prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); k_route, in f32 without tensor cores,
-  is 0.37 ms (0.55 as norms, a product of cuBLAS and a choice of their own).
+- prefill: experts by mma.sync stop at 64 FLOP for a byte of L2 (`--gpu wgmma` does not); their last tiles are partly empty (132 rows an expert at
+  1058 tokens are 2 tiles of 128); k_route, in f32 without tensor cores, is 0.37 ms (0.55 as norms, a product of cuBLAS and a choice of their own).
 - decode: 99 launches with 1.3 us between them are 0.13 ms, attention and router wait 9 us a block. `--gpu dependent` (programmatic dependent launch,
   weights requested before the wait, attn_out brought into L2 during attention) has the same counts of bytes and launches; of the gaps it hides at
   most 0.13 ms, and 2 us a block of attn_out's reading: 0.73 ms (1.20 to 1.31) if all of it is hidden. It is off until somebody measures it.
@@ -116,32 +112,19 @@ def expected_tiles(pairs, experts, rows):
     return experts * total
 
 
-def end_of(l):
-    """which end the tiles of this product have"""
-    m, n, k, experts = l["d"]
-    if "gate_up" in l["name"] or "down" in l["name"]:
-        return "gate_up" if "gate_up" in l["name"] else "down"
-    if l["stage"] == "vision":
-        return "quickgelu" if n > 3 * k else "bias" if n > k else "add bias"
-    if l["stage"] == "prefill":
-        return "f32" if n > k else "add"
-    return "bias"
-
-
 def tiles_time(name, l):
-    """products by wgmma: rounds of tiles; a slice takes what the tensor cores or L2 take, a tile's end what its instructions take"""
+    """experts by wgmma: rounds of tiles; a slice takes what the tensor cores or L2 take, a tile's end what its instructions take"""
     rows = 128
-    pair = 2 if name.endswith("pair") else 1  # two blocks with the same columns, which each brings half of
     m, n, k, experts = l["d"]
     columns = 256
-    row_tiles = expected_tiles(m, 64, rows * pair) if "linear" not in name else math.ceil(m / (rows * pair))
+    row_tiles = expected_tiles(m, 64, rows)
     column_tiles = math.ceil(n / columns)
     steps = math.ceil(k / 64)
     tensor = rows * columns * 64 * 2 / 4096 / CLOCK
-    bring = (rows + columns / pair) * 64 * 2 * MULTIPROCESSORS / L2
-    end = rows / 64 * END[end_of(l)] / IPC / CLOCK
+    bring = (rows + columns) * 64 * 2 * MULTIPROCESSORS / L2
+    end = rows / 64 * END["gate_up" if "gate_up" in name else "down"] / IPC / CLOCK
     tile = steps * max(tensor, bring) + end
-    return math.ceil(row_tiles * column_tiles / (MULTIPROCESSORS // pair)) * tile + 1.5e-6
+    return math.ceil(row_tiles * column_tiles / MULTIPROCESSORS) * tile + 1.5e-6
 
 
 def attention_time(name, l, counts):
@@ -198,45 +181,6 @@ def read(path, kind="bf16"):
     return launches
 
 
-def print_persistent(launches, shapes):
-    """a decode step as one kernel: the same bytes and waits, meetings in place of launches"""
-    print("\n`--gpu persistent`, a prediction from counts, never measured: a decode step as one kernel has the same bytes; %.1f to %.1f us a meeting of all\n"
-          "blocks stand in place of %.1f us a launch and %.1f us until its first bytes. At worst nothing covers them; at best the weights that are asked for\n"
-          "before a meeting cover all but those in front of the experts' two products and of the choice, whose addresses are not known before. Other waits of\n"
-          "attention, router and attn_out stay as they are.\n" % (CONSTANTS["meeting"][1] * 1e6, CONSTANTS["meeting"][2] * 1e6, GAP * 1e6, START * 1e6))
-    print("| shape | GB | meetings | not covered at best | H200 ms, graph | H200 ms, one kernel | H100 ms, graph | H100 ms, one kernel |")
-    print("|---|---|---|---|---|---|---|---|")
-    for shape in shapes:
-        decode = [l for l in launches if l["shape"] == shape and l["stage"] == "decode"]
-        meetings = sum(l["calls"] for l in decode) - 1
-        bare = sum(l["calls"] for l in decode if l["name"] in ("k_decode_gate_up", "k_decode_down", "k_decode_pick"))
-        cells = []
-        for bandwidth in CHIPS.values():
-            graph = sum(l["calls"] * (time_of(l, bandwidth, {}) + GAP) for l in decode)
-            work = sum(l["calls"] * max(l["bytes"] / (DECODE * bandwidth), LATENCY.get(l["name"], START) - START) for l in decode)
-            cells += ["%.2f" % (graph * 1e3), "%.2f to %.2f" % ((work + bare * CONSTANTS["meeting"][1]) * 1e3, (work + meetings * CONSTANTS["meeting"][2]) * 1e3)]
-        print("| %s | %.3f | %d | %d | %s |" % (shape, sum(l["calls"] * l["bytes"] for l in decode) * 1e-9, meetings, bare, " | ".join(cells)))
-
-
-def print_clusters(path, counts, shapes, sums):
-    """vision and prefill when products of many rows go by pairs of blocks"""
-    launches = read(path)
-    print("\n`--gpu clusters`, a prediction from counts, never measured: a pair of blocks brings 384 rows of 128 bytes for 256 x 256 results where two blocks\n"
-          "alone bring 512 %s, so the second-level cache no longer stops them at 503 of %d TFLOP/s but at 755; bias and activation\n"
-          "are in the product. Experts go in pairs from 124 rows an expert on, linears where 78 %% of what the rounds of tiles hold is work (60 %% with an\n"
-          "activation, which is a launch of its own next to cuBLAS); the others stay with cuBLAS.\n"
-          % ("(a half of B is brought once for both)", RATE * 1e-12))
-    print("| stage | shape | H200 ms, default | H200 ms, clusters | ratio | H100 ms, default | H100 ms, clusters | ratio |")
-    print("|---|---|---|---|---|---|---|---|")
-    for stage in ("vision", "prefill"):
-        for i, shape in enumerate(shapes):
-            cells = []
-            for chip, bandwidth in CHIPS.items():
-                now = sum(l["calls"] * (time_of(l, bandwidth, counts) + GAP) * 1e3 for l in launches if l["shape"] == shape and l["stage"] == stage)
-                cells += ["%.2f" % sums[stage][shape][chip], "%.2f" % now, "**%.2f**" % (now / FLOORS[stage][chip][i])]
-            print("| %s | %s | %s |" % (stage, shape, " | ".join(cells)))
-
-
 def print_integers(paths, counts):
     """decode and prefill with weights of 8 and 4 bits, of blocks and head"""
     every = {kind: read(path, kind) for kind, path in paths.items()}
@@ -277,14 +221,11 @@ def print_integers(paths, counts):
 # word of --gpu: the stage that it must shorten, by which factor to stay, and the code that goes if it does not
 WAYS = {
     "tuned": ("vision", 1.02, "vk_lt_tune and its rounds"),
-    "wgmma": ("vision", 1.03, "k_linear_wgmma128, vk_wide_prefers_pairs"),
-    "clusters": ("prefill", 1.03, "the kernels of pairs, vk_wide_pays, vk_wide_takes_pairs"),
+    "wgmma": ("prefill", 1.03, "wgmma.h, wgmma_launch.h, check_experts.h"),
     "dependent": ("decode", 1.03, "LAUNCH_STEP's attribute, vk_let_next_begin"),
-    "persistent": ("decode", 1.05, "persistent.h, persistent_launch.h"),
-    "mma": ("prefill", 1.00, "nothing: other chips need it; if it wins, experts by wgmma"),
 }
 # what can decide between two ways; the others move both alike
-DECIDING = ("l2", "cublas", "rate", "gap", "gap_dependent", "meeting", "ipc", "decode")
+DECIDING = ("l2", "cublas", "rate", "gap", "gap_dependent", "ipc", "decode")
 TUNED = (1.0, 1.08)  # the fastest of 8 algorithms of cuBLAS, over the first one: none known; up to 8 % on shapes of one wave and a half
 
 
@@ -295,9 +236,6 @@ def way_ms(word, files, counts, chip, shape):
     mine = [l for l in launches if l["stage"] == stage and l["shape"] == shape]
     if word == "dependent":
         return sum(l["calls"] * (time_of(l, CHIPS[chip], counts) + GAP_DEPENDENT) for l in mine) * 1e3
-    if word == "persistent":
-        work = sum(l["calls"] * max(l["bytes"] / (DECODE * CHIPS[chip]), LATENCY.get(l["name"], START) - START) for l in mine)
-        return (work + (sum(l["calls"] for l in mine) - 1) * MEETING) * 1e3
     return stage_ms(launches, counts, chip, stage, shape)
 
 
@@ -349,9 +287,7 @@ def choose(path, files, counts, shape, values):
             continue
         gain = sum(default) / len(default) / (sum(mine) / len(mine))
         print("%-11s %-8s %9.2f %9.2f %9.2f  %s" % (word, stage, must, now, gain,
-                                                    "becomes the default" if gain >= must and word != "mma" else
-                                                    "stays for other chips" if word == "mma" and gain < must else
-                                                    "wgmma for experts can go" if word == "mma" else "can go: " + code))
+                                                    "becomes the default" if gain >= must else "can go: " + code))
     return 0
 
 
@@ -397,8 +333,8 @@ def main():
         if l["shape"] not in shapes:
             shapes.append(l["shape"])
     ways = {"default": launches}
-    if len(files) == 7:
-        ways.update(clusters=read(files[4]), wgmma=read(files[5]), mma=read(files[6]))
+    if len(files) == 5:
+        ways.update(wgmma=read(files[4]))
     if first_run:
         return choose(first_run, ways, counts, shapes[-1], values)
     kernels, sums = {}, {}
@@ -427,7 +363,6 @@ def main():
                 cells += ["%.2f" % floor, "%.2f" % FIRST[stage][chip][i], "%.2f" % BEFORE[stage][chip][i], "%.2f" % now, "**%.2f**" % (now / floor)]
             print("| %s | %s | %s |" % (stage, shape, " | ".join(cells)))
     print(REASONS)
-    print_persistent(launches, shapes)
     print("\nThe largest shape, kernel by kernel (calls, GFLOP and GB of all calls, ms with the gaps between launches):\n")
     print("| stage | kernel | calls | GFLOP | GB | H200 ms | H100 ms |")
     print("|---|---|---|---|---|---|---|")
@@ -437,9 +372,8 @@ def main():
             print("| %s | %s | %d | %.1f | %.3f | %.4f | %.4f |" % (stage, name, row["calls"], row["flops"] * 1e-9, row["bytes"] * 1e-9, row["H200"],
                                                                    row["H100"]))
     print_sensitivities(launches, counts, shapes[-1], values)
-    if len(files) == 7:
+    if len(files) == 5:
         print_ways(ways, counts, shapes[-1], values)
-        print_clusters(files[4], counts, shapes, sums)
         print_integers({"bf16": files[0], "int8": files[2], "int4": files[3]}, counts)
     return 0
 

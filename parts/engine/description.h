@@ -1,11 +1,11 @@
-/* model.h - the description of a model for the engine: its weights and the constraints on its shape
+/* description.h - the description of a model for the engine: its weights and the constraints on its shape
  *
  * A new model needs a row in VP_ARCHITECTURES (vlmprof_config.h), code that reads its config.json (vp_model_config) and
  * lists its tensors (vp_model_tensor), a file model_NAME.c in this folder that defines a vk_description, its extern
  * line below, and an entry in vk_description_of (model.c). The stages in stages.c follow the config (heads, norms,
  * tower, connector). A layer that they lack needs a member in vk_model (weights.h) and its operation in stages.c. */
-#ifndef VK_MODEL_H
-#define VK_MODEL_H
+#ifndef VK_DESCRIPTION_H
+#define VK_DESCRIPTION_H
 
 #include "weights.h"
 
@@ -57,7 +57,7 @@ void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *con
 float vk_embedding_scale(const vp_model_config *config, int wide); /* rounded to the type that it multiplies */
 void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 void vk_pass_projector(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
-extern const vk_draw vk_common_draws[];      /* for those names */
+extern const vk_draw vk_common_draws[]; /* for those names */
 /* for the Molmo models, whose blocks differ: everything except the head */
 typedef void vk_block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index);
 void vk_pass_molmo_text(vk_pass *pass, vk_model *model, const vp_model_config *config, vk_block_weights *block);

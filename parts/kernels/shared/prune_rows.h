@@ -1,4 +1,4 @@
-/* prune.h - shared kernels that score and merge image tokens (engine/prune.c), included by vlmprof_kernels.cu
+/* prune_rows.h - shared kernels that score and merge image tokens (engine/prune.c), included by vlmprof_kernels.cu
  *
  * Scores, norms and distances are fp32 for any weights. Equal rows get equal results, because each product is summed in
  * the same order. */
@@ -14,7 +14,7 @@ KERNEL(k_attention_tops, float *tops, const void *q, const void *k, int heads, i
     EACH_WARP(j, keys) {
         float score = 0.0f;
         EACH_LANE_SUM(i, head_dim, score)
-            score += vk_get(q, from + (size_t)i, wide) * vk_get(k, at + (size_t)j * (size_t)ldk + (size_t)i, wide);
+        score += vk_get(q, from + (size_t)i, wide) * vk_get(k, at + (size_t)j * (size_t)ldk + (size_t)i, wide);
         score = warp_sum(score) * scale;
         if (score > top) { sum = sum * vk_exp(top - score) + 1.0f; top = score; }
         else sum += vk_exp(score - top);
@@ -26,8 +26,7 @@ KERNEL(k_attention_tops, float *tops, const void *q, const void *k, int heads, i
 /* queries of all heads against all keys: each score is computed once for the tops and once for what keys receive */
 static int64_t vk_scored(const vk_scores_job *job) { return (int64_t)job->queries * job->heads * job->keys; }
 static int64_t vk_scores_bytes(const vk_scores_job *job, int wide) {
-    return ((int64_t)job->queries * job->heads + (int64_t)job->keys * job->kv_heads) * job->head_dim
-           * vk_element(wide);
+    return ((int64_t)job->queries * job->heads + (int64_t)job->keys * job->kv_heads) * job->head_dim * vk_element(wide);
 }
 static void l_attention_tops(vk_queue *queue, const vk_scores_job *job, int wide) {
     int64_t pairs = (int64_t)job->queries * job->heads;
@@ -48,7 +47,7 @@ KERNEL(k_attention_received, float *received, const float *tops, const void *q, 
                at = BLK * (size_t)ldk + (size_t)(head / group * head_dim);
         float score = 0.0f;
         EACH_LANE_SUM(i, head_dim, score)
-            score += vk_get(q, from + (size_t)i, wide) * vk_get(k, at + (size_t)i, wide);
+        score += vk_get(q, from + (size_t)i, wide) * vk_get(k, at + (size_t)i, wide);
         score = warp_sum(score) * scale;
         all += vk_exp(score - tops[2 * pair]) / tops[2 * pair + 1];
     }
@@ -104,7 +103,7 @@ KERNEL(k_row_products, float *out, const float *left, const float *right, int co
     EACH_WARP(j, count) {
         float sum = 0.0f;
         EACH_LANE_SUM(i, width, sum)
-            sum += left[(size_t)j * (size_t)width + (size_t)i] * right[BLK * (size_t)width + (size_t)i];
+        sum += left[(size_t)j * (size_t)width + (size_t)i] * right[BLK * (size_t)width + (size_t)i];
         sum = warp_sum(sum);
         if (LANE0) out[(size_t)j * (size_t)rows + BLK] = sum;
     }
@@ -135,8 +134,8 @@ KERNEL(k_nearest_target, int32_t *out, const float *rows, const int32_t *members
     if (TID == 0) out[BLK] = (int32_t)-best;
 }
 /* rows: of members and targets together */
-static void l_nearest_target(vk_queue *queue, int32_t *out, const float *rows, const int32_t *members,
-                             int member_count, const int32_t *targets, int target_count, int width) {
+static void l_nearest_target(vk_queue *queue, int32_t *out, const float *rows, const int32_t *members, int member_count,
+                             const int32_t *targets, int target_count, int width) {
     int64_t products = (int64_t)member_count * target_count, both = (int64_t)member_count + target_count;
     vk_shape(queue, member_count, target_count, width, 0);
     LAUNCH(k_nearest_target, member_count, target_count < 8 ? vk_threads_for(target_count * 32) : VK_BLOCK_MAX,
@@ -151,7 +150,7 @@ KERNEL(k_second_nearest, float *out, const float *rows, int count, int width) {
     EACH_WARP(j, count) {
         float sum = 0.0f;
         EACH_LANE_SUM(i, width, sum)
-            sum += rows[BLK * (size_t)width + (size_t)i] * rows[(size_t)j * (size_t)width + (size_t)i];
+        sum += rows[BLK * (size_t)width + (size_t)i] * rows[(size_t)j * (size_t)width + (size_t)i];
         sum = 1.0f - warp_sum(sum);
         if (sum < least) { second = least; least = sum; }
         else if (sum < second) second = sum;
@@ -201,8 +200,8 @@ static void l_mean_heads(vk_queue *queue, float *out, const void *in, int rows, 
                          int wide) {
     int64_t values = (int64_t)rows * head_dim;
     vk_shape(queue, rows, (int64_t)heads * head_dim, 0, 0);
-    LAUNCH(k_mean_heads, rows, vk_threads_for(head_dim), values * (heads + 1),
-           values * (heads * vk_element(wide) + 4), out, in, heads, head_dim, ld, wide);
+    LAUNCH(k_mean_heads, rows, vk_threads_for(head_dim), values * (heads + 1), values * (heads * vk_element(wide) + 4),
+           out, in, heads, head_dim, ld, wide);
 }
 
 /* out f32 [rows, width] = row base[BLK] of f32 [.., width] (nothing where base is NULL), plus the mean of its members,
