@@ -657,6 +657,7 @@ typedef struct vp_stage_clock {
     size_t capacity, count;
     size_t open;            /* index of the innermost open mark; SIZE_MAX if there is none */
     size_t lost, lost_open; /* marks that did not fit, and those of them that are still open */
+    int32_t thread;
 } vp_stage_clock;
 /* A clock without marks over the caller's memory; with NULL it has room for no mark. */
 VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity);
@@ -2037,7 +2038,7 @@ VP_API int64_t vp_clock_ns(void) {
 }
 
 VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity) {
-    vp_stage_clock clock = {NULL, 0, 0, SIZE_MAX, 0, 0};
+    vp_stage_clock clock = {NULL, 0, 0, SIZE_MAX, 0, 0, 0};
     clock.marks = marks;
     clock.capacity = marks ? capacity : 0;
     return clock;

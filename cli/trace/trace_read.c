@@ -356,7 +356,7 @@ static int add_metadata(struct trace *trace, struct trace_input *in, const char 
     if (!strcmp(key, "schemaVersion")) trace->schema = node_whole(json, 0, -1);
     else if (!strcmp(key, "traceName")) trace->trace_name = name_of(trace, in, 0);
     else if (!strcmp(key, "host_name")) trace->host_name = name_of(trace, in, 0);
-    else if (!strcmp(key, "dropped_steps")) trace->is_own = 1; /* vp_trace_open wrote it */
+    else if (!strcmp(key, "dropped_steps")) trace->is_own = 1; /* vp_torch_trace_open wrote it */
     else if (!strcmp(key, "emulated"))
         trace->is_emulated = node_is(json, 0, VP_JSON_TRUE) || node_whole(json, 0, 0) == 1;
     else if (!strcmp(key, "distributedInfo")) {

@@ -7,7 +7,7 @@
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
-#include "vlmprof_trace.h"
+#include "vlmprof_torch_trace.h"
 
 #include "support/check.h"
 #include "support/small_request.h"
@@ -267,8 +267,8 @@ static vp_launch made[MOST];
 static vp_stage_times times;
 static int64_t step_times[256];
 static vp_trace_device gpu;
-static vp_trace_options options_for(const char *path) {
-    vp_trace_options o = vp_trace_options_default();
+static vp_torch_trace_options options_for(const char *path) {
+    vp_torch_trace_options o = vp_torch_trace_options_default();
     gpu = vp_trace_device_of(0, "Made up", UINT64_C(80000000000), 9, 0, 132);
     o.path = path;
     o.base_ns = BASE;
@@ -321,9 +321,9 @@ static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t
     run->step_count = steps;
     return count;
 }
-static void close_trace(vp_trace *trace, vp_trace_info *info) {
-    CHECK_INT(vp_trace_close(trace, info, NULL), VP_OK);
-    vp_trace_free(trace);
+static void close_trace(vp_trace *trace, vp_torch_trace_info *info) {
+    CHECK_INT(vp_torch_trace_close(trace, info, NULL), VP_OK);
+    vp_torch_trace_free(trace);
 }
 /* the host's start of the decode stage: the sum of the wall times of the stages before it */
 static int64_t decode_begin_ns(void) {
@@ -338,16 +338,16 @@ static int64_t annotated(const file *f, const char *name) {
 
 static void test_request(void) {
     char *path = in_folder("request.pt.trace.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info;
+    vp_torch_trace_info info;
     vp_trace_run run;
     vp_error error;
     file f;
     int64_t launches = make_run(&run, BASE + 10000, 3, 5001, 3000, 8), sum[VP_STAGE_COUNT] = {0};
     check_case("a request of a GPU: stages, parts, launches, flows");
     unlink(path); /* a folder given by the user may contain it */
-    if (!CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK)) return;
+    if (!CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK)) return;
     CHECK(unfinished_files() == 1 && !there(path));
     CHECK_INT(vp_trace_step_begin(trace, 5, BASE + 9000, &error), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, &error), VP_OK);
@@ -392,9 +392,9 @@ static void test_request(void) {
 /* kernels whose float times overlap by a few ns, launches that seem to begin after their kernels, and boundaries within a kernel */
 static void test_overlap(void) {
     char *path = in_folder("overlap.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info;
+    vp_torch_trace_info info;
     vp_trace_run run;
     file f;
     int64_t launches = make_run(&run, BASE, 2, 1000, 900, 6), second;
@@ -409,7 +409,7 @@ static void test_overlap(void) {
     for (int stage = VP_STAGE_VIT + 1; stage <= VP_STAGE_DECODE; stage++) times.begin_ns[stage] += 700;
     made[launches / 2].host_begin_ns += 500000;
     for (int64_t i = launches / 2 + 1; i < launches; i++) made[i].host_begin_ns += 500000;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     second = make_run(&run, BASE + 1000, 1, 700, 100, 6); /* its device time would begin before the first request has ended */
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE + 9000000, NULL), VP_OK);
@@ -425,7 +425,7 @@ static void test_overlap(void) {
 /* the rule: of two overlapping slices, the earlier is shortened */
 static void test_cut(void) {
     char *path = in_folder("cut.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
@@ -433,7 +433,7 @@ static void test_cut(void) {
     check_case("the earlier of two overlapping slices is shortened");
     made[5].ns += 50;      /* k_rows, gemm, k_rows, copy: the gemm of the second stage */
     made[5].host_ns = 950;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, run.launch_count);
@@ -449,14 +449,14 @@ static void test_cut(void) {
 
 static void test_shapes_and_stacks(void) {
     char *path = in_folder("shapes.json"), dims[64], stack[256];
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
     int64_t launches = make_run(&run, BASE + 5, 1, 1000, 900, 6);
     check_case("shapes and stacks");
     o.record_shapes = o.with_stack = o.profile_memory = 1;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, launches);
@@ -477,7 +477,7 @@ static void test_shapes_and_stacks(void) {
 /* on the CPU, a launch is an op of the main thread, and each worker has its own track */
 static void test_cpu(void) {
     char *path = in_folder("cpu.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_span spans_of[5] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}, {0, 1, 900000, 1}};
     vp_trace *trace = NULL;
     vp_trace_run run;
@@ -491,7 +491,7 @@ static void test_cpu(void) {
     run.spans = spans_of;
     run.span_count = 5;
     spans_of[4].launch = launches; /* a span whose launch did not fit in the caller's buffer */
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     spans_of[3].launch = -1;
     CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
@@ -523,7 +523,7 @@ static void test_cpu(void) {
 static void test_cpu_steps(void) {
     for (int form = 0; form < 3; form++) {
         char *path = in_folder("steps-cpu.json");
-        vp_trace_options o = options_for(path);
+        vp_torch_trace_options o = options_for(path);
         vp_trace *trace = NULL;
         vp_trace_run run;
         file f;
@@ -542,7 +542,7 @@ static void test_cpu_steps(void) {
                 made[i].host_begin_ns = begin + (made[i].step > 1 ? 4321 : 0) + 500 * (i % 4) + 100;
                 made[i].host_ns = 400;
             }
-        CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+        CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
         CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
         close_trace(trace, NULL);
         check_file(path, &f);
@@ -560,14 +560,14 @@ static void test_cpu_steps(void) {
 /* A program that marks its stages with vp_stage_begin and vp_stage_end finds them in its trace. */
 static void test_stage_clock(void) {
     char *path = in_folder("clock.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_mark marks[3] = {{"request", BASE + 100, BASE + 1000, SIZE_MAX}, {"vision", BASE + 100, BASE + 400, 0}, {"prefill", BASE + 450, BASE + 1000, 0}};
     vp_stage_clock clock = vp_stage_clock_over(marks, 3);
     file f;
     check_case("the marks of a stage clock");
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_stages(trace, &clock, NULL), VP_OK); /* no marks are valid */
     clock.count = 3;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_OK);
@@ -577,27 +577,26 @@ static void test_stage_clock(void) {
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_STATE);
     CHECK_TEXT(error.where, "marks");
     CHECK_TEXT(error.text, "a mark is still open");
-    marks[2].end_ns = BASE + 1001; /* after the request's end */
+    marks[2].end_ns = BASE + 1001; /* after the request's end: on another row */
+    clock.thread = 1;
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_OK);
+    CHECK_INT(vp_torch_trace_tell(trace).other_row_slices, 1);
+    clock.thread = VP_TRACE_THREADS_LIMIT;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "marks[2]");
-    CHECK(strstr(error.text, "does not nest") != NULL);
-    marks[2].inside = 7; /* no mark has this index */
-    marks[2].end_ns = BASE + 1000;
+    clock.thread = 0;
+    marks[0].begin_ns = BASE - 1;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
-    marks[2].inside = 0;
-    marks[1].begin_ns = BASE - 1;
-    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "request");
     CHECK(strstr(error.text, "began before the trace") && !strstr(error.text, "ends"));
-    marks[1].begin_ns = BASE + 401;
+    marks[0].begin_ns = BASE + 1001;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "it ends before it begins");
-    marks[1].name = NULL;
+    marks[0].name = NULL;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "marks[1]");
-    CHECK(strstr(error.text, "no name") != NULL);
+    CHECK_TEXT(error.text, "it has no name");
     close_trace(trace, NULL);
     check_file(path, &f);
-    CHECK_INT(count_of(&f, "cpu_op"), 3);
+    CHECK_INT(count_of(&f, "cpu_op"), 6);
     const event *vision = find(&f, "cpu_op", "vision", 0);
     if (CHECK(vision)) CHECK(vision->begin == 100 && vision->ns == 300);
     forget(&f);
@@ -605,26 +604,26 @@ static void test_stage_clock(void) {
 
 static void test_memory_and_counters(void) {
     char *path = in_folder("memory.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_error error = {VP_OK, -1, "", ""};
     file f;
     check_case("memory and counters");
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE + 1, 0, 4096, 1000000, 1000000, 2000000, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE + 2, -1, 8192, 77, 77, 77, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE + 3, 0, 4096, -1000000, 0, 2000000, NULL), VP_OK);
-    CHECK_INT(vp_trace_counter(trace, BASE + 4, 0, "power W", 412.5, NULL), VP_OK);
-    CHECK_INT(vp_trace_counter(trace, BASE + 4, -1, "queue", 3, NULL), VP_OK);
+    CHECK_INT(vp_trace_device_counter(trace, BASE + 4, 0, "power W", 412.5, NULL), VP_OK);
+    CHECK_INT(vp_trace_device_counter(trace, BASE + 4, -1, "queue", 3, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE, 1, 1, 1, 1, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_memory(trace, BASE - 1, 0, 1, 1, 1, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_memory(trace, BASE, 0, UINT64_MAX, 1, 1, 1, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_counter(trace, BASE, 0, "nan", (double)NAN, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_device_counter(trace, BASE, 0, "nan", (double)NAN, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "nan");
     CHECK_TEXT(error.text, "value is not finite");
-    CHECK_INT(vp_trace_counter(trace, BASE, 0, "infinite", HUGE_VAL, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_counter(trace, BASE, 0, NULL, 1, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_device_counter(trace, BASE, 0, "infinite", HUGE_VAL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_device_counter(trace, BASE, 0, NULL, 1, NULL), VP_ERR_RANGE);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).steps, 1); /* the step was open */
     CHECK_INT(count_of(&f, "cpu_instant_event"), 3);
@@ -648,16 +647,16 @@ static void test_random(uint32_t seed, int files) {
     check_case("requests at random, seed %u", (unsigned)seed);
     vp_random_seed(&random, seed);
     for (int i = 0; i < files && !check_state.case_failed; i++) {
-        vp_trace_options o = options_for(path);
+        vp_torch_trace_options o = options_for(path);
         vp_trace *trace = NULL;
-        vp_trace_info info;
+        vp_torch_trace_info info;
         file f;
         int64_t at = BASE;
         const int32_t on_device = (int32_t)draw(&random, 4) ? 0 : -1;
         const uint32_t scale = 1 + draw(&random, 3000);
         o.record_shapes = (int)draw(&random, 2);
         o.max_bytes = 12000 + draw(&random, 150000);
-        CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+        CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
         for (int request = 0; request < 3; request++) {
             vp_trace_run run;
             const int64_t count = make_run(&run, at, (int32_t)draw(&random, 4), draw(&random, scale), draw(&random, scale), 1 + (int32_t)draw(&random, 9));
@@ -700,9 +699,9 @@ static void test_random(uint32_t seed, int files) {
 /* For every limit from the smallest, the file parses, is complete and not larger than allowed. The number of units in it grows with the limit. */
 static void test_limit(void) {
     char *path = in_folder("limit.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info, all = {0};
+    vp_torch_trace_info info, all = {0};
     vp_trace_run run;
     vp_error error;
     file f;
@@ -711,16 +710,16 @@ static void test_limit(void) {
     int seen_middle = 0;
     check_case("the size limit in bytes");
     o.max_bytes = 100;
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_RANGE);
     CHECK(strstr(error.text, "must be ") != NULL && !unfinished_files());
     if (strstr(error.text, "must be at least ")) least = strtoull(strstr(error.text, "must be at least ") + 17, NULL, 10);
     o.max_bytes = least - 1;
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_RANGE);
     for (uint64_t limit = least; limit < least + 420000; limit += 7919) {
         int64_t launches = 0;
         vp_result result = VP_OK;
         o.max_bytes = limit;
-        if (!CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK)) return;
+        if (!CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK)) return;
         for (int step = 0; step < 3; step++) {
             int64_t some = make_run(&run, BASE + 1000 + step * INT64_C(10000000), 5, 1000, 900, 10);
             vp_result begun = vp_trace_step_begin(trace, step, BASE + step * INT64_C(10000000), &error);
@@ -755,7 +754,7 @@ static void test_names(void) {
     static const char *const given[] = {"plain", "quo\"ted", "back\\slash", "two\nlines", "bell\a", "tab\t", "caf\xc3\xa9", "bad\xff", "", "]}"},
                       *const read[] = {"plain", "quo\"ted", "back/slash", "twolines", "unknown", "unknown", "caf\xc3\xa9", "unknown", "", "]}"};
     char *path = in_folder("odd ]\"name.json"), name[128];
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace_metadata metadata[2] = {{"argv", "vlmprof run \"a\\b\"\n\ttab ]"}, {"odd \"key\"", "caf\xc3\xa9"}};
     vp_trace *trace = NULL;
     vp_trace_run run;
@@ -765,11 +764,11 @@ static void test_names(void) {
     o.process_name = "my \"program\"";
     o.metadata = metadata;
     o.metadata_count = 2;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
         make_run(&run, BASE + 1 + (int64_t)i * 1000000, 0, 100, 100, 1);
         made[1].name = given[i];
-        CHECK_INT(vp_trace_counter(trace, BASE + (int64_t)i, -1, given[i], 1.0, NULL), VP_OK);
+        CHECK_INT(vp_trace_device_counter(trace, BASE + (int64_t)i, -1, given[i], 1.0, NULL), VP_OK);
         run.launch_count = 2;
         CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     }
@@ -813,45 +812,45 @@ static void test_file_names(void) {
 
 static void test_closing(void) {
     char *path = in_folder("closing.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info, again;
+    vp_torch_trace_info info, again;
     vp_error error;
     file f;
     check_case("closing twice, abandoning, replacing");
     write_text(path, "what stood there before");
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_OK);
-    vp_trace_free(trace); /* abandoned */
+    vp_torch_trace_free(trace); /* abandoned */
     CHECK(!unfinished_files());
     {
         char *text = check_read(path, NULL);
         CHECK_TEXT(text, "what stood there before");
         free(text);
     }
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
-    CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_close(trace, &info, NULL), VP_OK);
     memset(&again, 1, sizeof again);
-    CHECK_INT(vp_trace_close(trace, &again, &error), VP_ERR_STATE);
+    CHECK_INT(vp_torch_trace_close(trace, &again, &error), VP_ERR_STATE);
     CHECK(memcmp(&info, &again, sizeof info) == 0 && strstr(error.text, "nothing was done"));
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_ERR_STATE);
     CHECK_INT(vp_trace_memory(trace, BASE, 0, 1, 1, 1, 1, NULL), VP_ERR_STATE);
-    vp_trace_free(trace);
+    vp_torch_trace_free(trace);
     CHECK_INT(check_file(path, &f).steps, 0);
     CHECK_INT(info.events, f.count);
     forget(&f);
-    vp_trace_free(NULL);
-    CHECK_INT(vp_trace_close(NULL, NULL, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_tell(NULL).events, 0);
+    vp_torch_trace_free(NULL);
+    CHECK_INT(vp_torch_trace_close(NULL, NULL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_tell(NULL).events, 0);
 }
 
 static void test_steps(void) {
     char *path = in_folder("steps.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     file f;
     check_case("steps in order");
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_step_end(trace, BASE, NULL), VP_ERR_STATE);
     CHECK_INT(vp_trace_step_begin(trace, 2, BASE - 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_step_begin(trace, -1, BASE, NULL), VP_ERR_RANGE);
@@ -872,7 +871,7 @@ static void test_steps(void) {
 /* The disk is full from the start, or later: the error is kept, and only existing files remain. */
 static void test_full_disk(void) {
     char *path = in_folder("full.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_trace_run run;
     vp_error error;
@@ -881,7 +880,7 @@ static void test_full_disk(void) {
     check_case("full disk");
     if (access("/dev/full", W_OK) == 0) {
         CHECK_INT(symlink("/dev/full", path), 0); /* a device is written directly */
-        CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
+        CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_WRITE);
         CHECK(strstr(error.text, "No space left") != NULL && !unfinished_files());
         CHECK_INT(unlink(path), 0);
     }
@@ -890,7 +889,7 @@ static void test_full_disk(void) {
     little.rlim_cur = 200000;
     signal(SIGXFSZ, SIG_IGN);
     write_text(path, "old");
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK);
     CHECK_INT(setrlimit(RLIMIT_FSIZE, &little), 0);
     for (int step = 0; step < 20 && result == VP_OK; step++) {
         make_run(&run, BASE + step * INT64_C(1000000), 3, 300, 400, 8);
@@ -898,27 +897,27 @@ static void test_full_disk(void) {
     }
     CHECK_INT(result, VP_ERR_WRITE);
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE, &error), VP_ERR_WRITE);
-    CHECK_INT(vp_trace_close(trace, NULL, &error), VP_ERR_WRITE);
+    CHECK_INT(vp_torch_trace_close(trace, NULL, &error), VP_ERR_WRITE);
     CHECK(error.text[0] && !unfinished_files());
     setrlimit(RLIMIT_FSIZE, &before);
-    vp_trace_free(trace);
+    vp_torch_trace_free(trace);
     {
         char *text = check_read(path, NULL);
         CHECK_TEXT(text, "old");
         free(text);
     }
     o.path = in_folder("no/such/folder.json");
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_WRITE);
     /* the name cannot be used, because it is a folder */
     o.path = in_folder("taken");
     make_empty(o.path);
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_WRITE);
     CHECK(strstr(error.text, "this is a folder") && !unfinished_files());
 }
 
-#define REFUSED(member, value) do { vp_trace_options bad = o; bad.member = (value); CHECK_INT(vp_trace_open(&bad, &trace, NULL), VP_ERR_RANGE); } while (0)
+#define REFUSED(member, value) do { vp_torch_trace_options bad = o; bad.member = (value); CHECK_INT(vp_torch_trace_open(&bad, &trace, NULL), VP_ERR_RANGE); } while (0)
 static void test_refusals(void) {
-    vp_trace_options o = options_for(in_folder("refused.json"));
+    vp_torch_trace_options o = options_for(in_folder("refused.json"));
     vp_trace_device twins[2];
     vp_trace *trace = NULL;
     vp_trace_run run;
@@ -926,8 +925,8 @@ static void test_refusals(void) {
     char where[80];
     vp_trace_metadata bad_text[1] = {{"key", "\xff"}};
     check_case("rejected options and requests");
-    CHECK_INT(vp_trace_open(NULL, &trace, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_open(&o, NULL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(NULL, &trace, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, NULL, NULL), VP_ERR_RANGE);
     REFUSED(path, NULL);
     REFUSED(path, "");
     REFUSED(process, 63);
@@ -942,15 +941,15 @@ static void test_refusals(void) {
     twins[0] = twins[1] = gpu;
     o.devices = twins;
     o.device_count = 2;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
     twins[1].id = 64;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
     twins[1].id = 1;
     o.metadata = bad_text;
     o.metadata_count = 1;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
     o.metadata_count = 0;
-    if (!CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK)) return;
+    if (!CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK)) return;
     make_run(&run, BASE - 1, 1, 10, 10, 2);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_launches(trace, NULL, NULL), VP_ERR_RANGE);
@@ -995,14 +994,14 @@ static void test_refusals(void) {
     step_times[0] = -1;
     CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "run.step_ns[0]");
-    CHECK_INT(vp_trace_tell(trace).launches, 0);
-    vp_trace_free(trace);
+    CHECK_INT(vp_torch_trace_tell(trace).launches, 0);
+    vp_torch_trace_free(trace);
 }
 
 /* ---- ranges of the host */
 static void test_ranges(void) {
     char *path = in_folder("ranges.json"), stack[300];
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_range records[4] = {0};
     file f;
@@ -1026,7 +1025,7 @@ static void test_ranges(void) {
     records[2].payload.shape[1] = 640;
     vp_ranges ranges = {.records = records};
     ranges.count = ranges.capacity = 4;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_OK);
     ranges.thread = 2;
     ranges.thread_name = "loader";
@@ -1105,7 +1104,7 @@ static void test_engine(const char *name) {
     vp_device_info is; /* the trace contains its name */
     vp_trace_device device;
     vp_trace *trace = NULL;
-    vp_trace_info info;
+    vp_torch_trace_info info;
     vp_request r;
     vp_reply reply;
     vp_error error;
@@ -1120,7 +1119,7 @@ static void test_engine(const char *name) {
     eo.max_sequence = 320;
     eo.max_views = 1;
     if (!CHECK_INT(vp_engine_open(&eo, &engine, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
-    vp_trace_options o = vp_trace_options_default();
+    vp_torch_trace_options o = vp_torch_trace_options_default();
     o.path = path;
     o.profile_memory = 1;
 #if ON_GPU
@@ -1133,7 +1132,7 @@ static void test_engine(const char *name) {
     (void)device;
     (void)is;
 #endif
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK);
     CHECK_INT(vp_trace_memory(trace, vp_clock_ns(), ON_GPU - 1, 4096, (int64_t)vp_engine_bytes(engine), vp_engine_bytes(engine),
                               vp_engine_bytes(engine), &error), VP_OK);
     for (int i = 0; i < REQUESTS; i++) {
