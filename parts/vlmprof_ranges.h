@@ -16,7 +16,7 @@
  * It prints work: 3 calls; ops.rows also contains the times. vp_ops_sort and vp_ops_print_torch print the table as
  * torch.profiler does, vp_ops_print_cprofile as cProfile does.
  *
- * A range costs about 40 ns. Each thread has its own vp_ranges; add them to the table when the threads are done.
+ * A range costs about 40 ns; with VLMPROF_OFF, nothing. Each thread has its own vp_ranges; add them to the table when the threads are done.
  * vp_range_set(&ranges, &payload) within a range records FLOPs, bytes, memory and shape. Nothing is lost silently:
  * ranges that do not fit in the buffer are counted and reported below the table. vp_schedule_at decides which steps of
  * a loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it back, for instance to sort it by another
@@ -365,6 +365,10 @@ static inline int vp_impl_int64_add(int64_t *sum, int64_t value) {
 }
 
 /* The clock is read last when a range begins and first when it ends, so that the measured time excludes bookkeeping. */
+/* if an earlier include of this file defined them for VLMPROF_OFF */
+#undef vp_range_begin
+#undef vp_range_set
+#undef vp_range_end
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line) {
     if (!name) return VP_ERR_RANGE;
     if (ranges->hooks) ranges->hooks->push(ranges->hooks->user, name);
@@ -2230,3 +2234,10 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
 VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */
+
+#if defined(VLMPROF_OFF) && !defined(vp_range_begin)
+#define vp_range_begin(ranges, name, file, line) \
+    ((void)(ranges), (void)(name), (void)(file), (void)(line), vp_impl_off())
+#define vp_range_set(ranges, payload) ((void)(ranges), (void)(payload), vp_impl_off())
+#define vp_range_end(ranges) ((void)(ranges), vp_impl_off())
+#endif

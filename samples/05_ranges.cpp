@@ -8,7 +8,7 @@
 #include <vector>
 
 static double total(vp_ranges *ranges, const std::vector<double> &values) {
-    vp::range range(ranges, "total");
+    vlmprof::range range(ranges, "total");
     range.set({(int64_t)values.size(), (int64_t)(values.size() * sizeof(double)), 0, {(int32_t)values.size()}, 1});
     if (values.empty()) throw std::invalid_argument("no values");
     return std::accumulate(values.begin(), values.end(), 0.0);
@@ -25,7 +25,7 @@ int main() {
     vp_ranges_init(&ranges, records, 64, 0, "main", nullptr);
     for (int step = 0; step < 4; step++) {
         vp_ranges *recorded = step < 3 ? &ranges : nullptr;
-        vp::range range(recorded, "step");
+        vlmprof::range range(recorded, "step");
         std::vector<double> values((size_t)step * 1000, 0.5);
         try {
             sum += total(recorded, values);
