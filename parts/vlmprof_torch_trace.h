@@ -84,6 +84,7 @@ enum {
 typedef struct vp_trace_device {
     int32_t id;                       /* 0..63; unique */
     const char *name;
+    const char *kind;                 /* what it is, without blanks: "NPU"; NULL: "GPU", whose calls are CUDA's */
     uint64_t memory_bytes;
     int32_t compute_major, compute_minor;
     int32_t threads_per_block, threads_per_multiprocessor, registers_per_block, registers_per_multiprocessor,
@@ -159,6 +160,7 @@ typedef struct vp_trace_run {
     int32_t device;                   /* id of one of options.devices; -1: the CPU */
     const vp_launch *launches; int64_t launch_count;
     const vp_stage_times *times;      /* NULL: a stage spans its launches */
+    const char *const *stage_names;   /* [VP_STAGE_COUNT], your own; NULL, also for one of them: as vp_stage_name */
     /* the time of each decode step in vp_reply, on the device or, without one, on the host. NULL and 0: the time of its
      * launches */
     const int64_t *step_ns; int32_t step_count;
@@ -390,6 +392,8 @@ static vp_result vp_impl_trace_check(const vp_torch_trace_options *options, vp_e
         || (options->metadata_count && !options->metadata))
         return vp_fail(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
     for (int32_t i = 0; i < options->device_count; i++) {
+        if (options->devices[i].kind && strchr(options->devices[i].kind, ' '))
+            return vp_fail(error, VP_ERR_RANGE, i, "devices", "a kind must not have blanks");
         if (options->devices[i].id < 0 || options->devices[i].id >= VP_TRACE_DEVICES_LIMIT || !options->devices[i].name)
             return vp_fail(error, VP_ERR_RANGE, i, "devices", "a device needs a name and an id of 0..63");
         for (int32_t k = 0; k < i; k++)
@@ -430,6 +434,7 @@ static void vp_impl_trace_properties(vp_trace *trace, const vp_trace_device *dev
         {"numSms", device->multiprocessor_count},
         {"sharedMemPerBlockOptin", device->shared_bytes_per_block_optin}};
     vp_impl_trace_put(trace, "{\"id\": %d, \"name\": %q", (int64_t)device->id, device->name);
+    if (device->kind) vp_impl_trace_put(trace, ", \"kind\": %q", device->kind);
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
         if (properties[i].value > 0 || (i == 2 && !properties[i].value))
             vp_impl_trace_put(trace, ", \"%s\": %d", properties[i].key, properties[i].value);
@@ -490,7 +495,8 @@ static void vp_impl_trace_rows(vp_trace *trace, const vp_torch_trace_options *op
     for (int32_t i = 0; i < options->device_count; i++) {
         const int32_t id = options->devices[i].id;
         vp_impl_trace_label(trace, "process_name", id, -1, "name", options->process_name, 0);
-        snprintf(name, sizeof name, options->emulated ? "GPU %ld (emulated)" : "GPU %ld", (long)id);
+        snprintf(name, sizeof name, options->emulated ? "%.30s %ld (emulated)" : "%.30s %ld",
+                 options->devices[i].kind ? options->devices[i].kind : "GPU", (long)id);
         vp_impl_trace_label(trace, "process_labels", id, -1, "labels", name, 0);
         vp_impl_trace_label(trace, "process_sort_index", id, -1, "sort_index", NULL, 5000000 + (int64_t)id);
         vp_impl_trace_name_thread(trace, id, VP_TRACE_STREAM, "stream 7", VP_TRACE_STREAM);
@@ -786,7 +792,8 @@ static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
         on = vp_impl_trace_leaf(trace, &walk->on_device, vp_impl_trace_device_of(walk, walk->next), launch->ns,
                                 vp_impl_trace_device_of(walk, walk->next + 1));
         vp_impl_trace_event(trace, "cuda_runtime",
-                            launch->node ? "cudaGraphLaunch" : copy ? "cudaMemcpyAsync" : "cudaLaunchKernel",
+                            walk->device->kind ? (launch->node ? "graphLaunch" : copy ? "memcpyAsync" : "launchKernel")
+                            : launch->node ? "cudaGraphLaunch" : copy ? "cudaMemcpyAsync" : "cudaLaunchKernel",
                             trace->process, trace->first_tid, host.begin, host.end - host.begin);
         vp_impl_trace_arg(trace, "External id", op);
         vp_impl_trace_arg(trace, "cbid", launch->node ? 311 : copy ? 41 : 211);
@@ -928,7 +935,8 @@ static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32
             decode ? vp_impl_trace_end_of(walk, stage, walk->next < to ? walk->run->launches[walk->next].step : 0)
                    : to))
         return;
-    snprintf(name, sizeof name, "stage::%s", vp_impl_trace_stages[stage]);
+    const char *own = walk->run->stage_names ? walk->run->stage_names[stage] : NULL;
+    snprintf(name, sizeof name, "stage::%.50s", own ? own : vp_impl_trace_stages[stage]);
     around = vp_impl_trace_open_around(walk, host, device, to);
     if (decode) vp_impl_trace_steps(trace, walk, host, device);
     else vp_impl_trace_unit(trace, walk, to);

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 cat >"$work/may" <<'TABLE'
 vlmprof.h:
 parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode
-parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
+parts/vlmprof_torch_trace.h: vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages vlmprof_trace
 parts/vlmprof_:             vlmprof.h
 parts/lib/vlmprof_caption.: vlmprof.h vlmprof_unicode vlmprof_caption
 parts/lib/vlmprof_chat.:    vlmprof.h vlmprof_chat

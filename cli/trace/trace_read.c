@@ -339,6 +339,7 @@ static void add_devices(struct trace *trace, struct trace_input *in) {
     struct text_buffer all = {NULL, 0, 0};
     trace->device_count = json->nodes[0].count;
     for (uint32_t i = 1; i < json->nodes[0].end; i = json->nodes[i].end) {
+        if (i == 1) trace->kind = name_of(trace, in, vp_json_get(json, i, "kind"));
         const char *name = scratch_text(in, vp_json_get(json, i, "name"));
         if (all.bytes) text_add(&all, ", ", 2);
         text_add_string(&all, name ? name : "?");
@@ -435,7 +436,7 @@ int trace_read(struct trace *trace, const char *path, int is_partial) {
     trace->path = in->path = strcmp(path, "-") ? path : "stdin";
     trace->is_partial = is_partial;
     trace->schema = trace->world_size = trace->rank = trace->device_count = -1;
-    trace->devices = trace->trace_name = trace->host_name = NO_INDEX;
+    trace->devices = trace->kind = trace->trace_name = trace->host_name = NO_INDEX;
     in->file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
     if (!in->file) code = complain(EXIT_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     else if (is_folder(path))

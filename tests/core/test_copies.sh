@@ -16,7 +16,8 @@ vlmprof_families.h||vp_count_tokens("internvl", 640, 480) > 0
 vlmprof_image.h||vp_image_size(NULL, 0, NULL, NULL, NULL) == VP_ERR_RANGE
 vlmprof_ranges.h||vp_op_default().stack_count == 0
 vlmprof_score.h|vlmprof_unicode.h|vp_score_scratch_bytes(1, 1) > 0
-vlmprof_trace.h|vlmprof_file.h vlmprof_ranges.h vlmprof_stages.h|vp_trace_options_default().process_name != NULL
+vlmprof_torch_trace.h|vlmprof_trace.h vlmprof_file.h vlmprof_ranges.h vlmprof_stages.h|vp_torch_trace_options_default().process_name != NULL
+vlmprof_trace.h||vp_trace_options_default().max_bytes > 0
 TABLE
 while IFS='|' read -r header others call; do
     rm -rf "$work/folder" && mkdir "$work/folder" && cp vlmprof.h "$work/folder"

@@ -7,6 +7,7 @@
 #include "vlmprof_ranges.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
+#include "vlmprof_torch_trace.h"
 #include "vlmprof_trace.h"
 #include "vlmprof_unicode.h"
 #include "support/check.h"
