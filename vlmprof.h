@@ -57,7 +57,7 @@
  *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
  *     vlmprof_score.h       scoring rules; also copy vlmprof_unicode.h
  *     vlmprof_trace.h       slices, marks and counters as a Chrome trace
- *     vlmprof_torch_trace.h Chrome traces as torch.profiler writes them; also copy vlmprof_trace.h, vlmprof_ranges.h,
+ *     vlmprof_torch_trace.h  the same as torch.profiler writes them; also copy vlmprof_trace.h, vlmprof_ranges.h,
  *                           vlmprof_stages.h and vlmprof_file.h
  *   The other subjects are only in the library build/libvlmprof.a; the headers in parts/lib/ declare them.
  *     vlmprof_config.h      config.json, built-in shapes, a model's tensors

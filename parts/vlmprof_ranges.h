@@ -16,7 +16,8 @@
  * It prints work: 3 calls; ops.rows also contains the times. vp_ops_sort and vp_ops_print_torch print the table as
  * torch.profiler does, vp_ops_print_cprofile as cProfile does.
  *
- * A range costs about 40 ns; with VLMPROF_OFF, nothing. Each thread has its own vp_ranges; add them to the table when the threads are done.
+ * A range costs about 40 ns, or nothing with VLMPROF_OFF. Each thread has its own vp_ranges; add them to the table when
+ * the threads are done.
  * vp_range_set(&ranges, &payload) within a range records FLOPs, bytes, memory and shape. Nothing is lost silently:
  * ranges that do not fit in the buffer are counted and reported below the table. vp_schedule_at decides which steps of
  * a loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it back, for instance to sort it by another

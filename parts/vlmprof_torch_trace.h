@@ -110,7 +110,8 @@ typedef struct vp_torch_trace_options {
     /* additional top-level members; their keys must differ from the standard ones */
     const vp_trace_metadata *metadata; int32_t metadata_count;
 } vp_torch_trace_options;
-VP_API vp_torch_trace_options vp_torch_trace_options_default(void); /* the defaults above; path, devices and metadata are NULL */
+/* the defaults above; path, devices and metadata are NULL */
+VP_API vp_torch_trace_options vp_torch_trace_options_default(void);
 
 /* the state of the trace; the first two members are also in the file's header, as "trace_truncated" and
  * "dropped_steps" */
@@ -238,18 +239,16 @@ static const char *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
 /* the state that is restored after a counting-only attempt */
 typedef struct vp_impl_torch_state {
     vp_impl_trace_state of_trace;
-    int64_t launches, moved_slices, moved_ns, correlation, event_index;
-    int64_t device_ns[VP_TRACE_DEVICES_LIMIT];  /* end of the last slice */
+    vp_torch_trace_info info;
+    int64_t correlation, event_index, device_ns[VP_TRACE_DEVICES_LIMIT]; /* device_ns: end of the last slice */
 } vp_impl_torch_state;
 struct vp_torch_trace {
     vp_impl_torch_state state;
+    vp_torch_trace_options options;             /* devices are a copy; texts are not read after opening */
     vp_output output;
-    char *path;
-    vp_trace_device *devices;
-    int32_t device_count;
     uint64_t flags_at;                          /* file offset of trace_truncated and dropped_steps */
-    int64_t step, step_ns, step_end_ns, steps, dropped_steps, dropped_launches;
-    int emulated, shapes, stacks, step_open;
+    int64_t step, step_ns, step_end_ns;
+    int step_open;
     /* 1: the track has been named; workers first, then threads with ranges */
     unsigned char named[2 * VP_TRACE_THREADS_LIMIT];
 };
@@ -268,25 +267,28 @@ static uint64_t vp_impl_torch_counted(vp_trace *trace, const vp_impl_torch_state
     return bytes;
 }
 
-/* ---- events ---- */
-static void vp_impl_trace_key(vp_trace *trace, const char *key) {
-    vp_impl_trace_put(trace, trace->args++ ? ", \"%s\": " : "\"%s\": ", key);
+static vp_result vp_impl_torch_ready(const vp_trace *trace, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    if (result != VP_OK || trace->torch) return result;
+    return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace was not opened with vp_torch_trace_open");
 }
+
+/* ---- events ---- */
 static void vp_impl_trace_arg(vp_trace *trace, const char *key, int64_t value) {
-    vp_impl_trace_put(trace, trace->args++ ? ", \"%s\": %d" : "\"%s\": %d", key, value);
+    vp_impl_trace_put(trace, trace->args++ ? ", '%s': %d" : "'%s': %d", key, value);
 }
 static void vp_impl_trace_flow(vp_trace *trace, int start, int64_t id, int64_t process, int64_t thread, int64_t at) {
-    vp_impl_trace_put(trace, ",\n{\"ph\": \"%s\", \"id\": %d, \"pid\": %d, \"tid\": %d, \"ts\": %t, \"cat\": \"ac2g\", "
-                             "\"name\": \"ac2g\"%s}", start ? "s" : "f", id, process, thread, at,
-                      start ? "" : ", \"bp\": \"e\"");
+    vp_impl_trace_put(trace, start
+        ? ",\n{'ph': 's', 'id': %d, 'pid': %d, 'tid': %d, 'ts': %t, 'cat': 'ac2g', 'name': 'ac2g'}"
+        : ",\n{'ph': 'f', 'id': %d, 'pid': %d, 'tid': %d, 'ts': %t, 'cat': 'ac2g', 'name': 'ac2g', 'bp': 'e'}",
+        id, process, thread, at);
     trace->state.info.events++;
 }
 /* Writes a line of metadata about a process (thread -1) or a thread. If `text` is NULL, the value is `number`. */
 static void vp_impl_trace_label(vp_trace *trace, const char *name, int64_t process, int64_t thread, const char *key,
                                 const char *text, int64_t number) {
-    vp_impl_trace_put(trace, "%s\n{\"name\": \"%s\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": %d, \"tid\": %d, \"args\": {"
-                             "\"%s\": ", trace->state.info.events ? "," : "", name, process,
-                      thread < 0 ? INT64_C(0) : thread, key);
+    vp_impl_trace_put(trace, "%s\n{'name': '%s', 'ph': 'M', 'ts': 0.000, 'pid': %d, 'tid': %d, 'args': {'%s': ",
+                      trace->state.info.events ? "," : "", name, process, thread < 0 ? INT64_C(0) : thread, key);
     if (text) vp_impl_trace_put(trace, "%q}}", text); else vp_impl_trace_put(trace, "%d}}", number);
     trace->state.info.events++;
 }
@@ -309,8 +311,8 @@ static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, co
 }
 
 static const vp_trace_device *vp_impl_trace_device(const vp_trace *trace, int32_t id) {
-    for (int32_t i = 0; i < trace->torch->device_count; i++)
-        if (trace->torch->devices[i].id == id) return &trace->torch->devices[i];
+    for (int32_t i = 0; i < trace->torch->options.device_count; i++)
+        if (trace->torch->options.devices[i].id == id) return &trace->torch->options.devices[i];
     return NULL;
 }
 
@@ -392,12 +394,12 @@ static vp_result vp_impl_trace_check(const vp_torch_trace_options *options, vp_e
         || (options->metadata_count && !options->metadata))
         return vp_fail(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
     for (int32_t i = 0; i < options->device_count; i++) {
-        if (options->devices[i].kind && strchr(options->devices[i].kind, ' '))
-            return vp_fail(error, VP_ERR_RANGE, i, "devices", "a kind must not have blanks");
-        if (options->devices[i].id < 0 || options->devices[i].id >= VP_TRACE_DEVICES_LIMIT || !options->devices[i].name)
+        const vp_trace_device *device = &options->devices[i];
+        if (device->id < 0 || device->id >= VP_TRACE_DEVICES_LIMIT || !device->name
+            || (device->kind && strchr(device->kind, ' ')))
             return vp_fail(error, VP_ERR_RANGE, i, "devices", "a device needs a name and an id of 0..63");
         for (int32_t k = 0; k < i; k++)
-            if (options->devices[k].id == options->devices[i].id)
+            if (options->devices[k].id == device->id)
                 return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same id");
     }
     for (int32_t i = 0; i < options->metadata_count; i++) {
@@ -433,48 +435,48 @@ static void vp_impl_trace_properties(vp_trace *trace, const vp_trace_device *dev
         {"sharedMemPerMultiprocessor", device->shared_bytes_per_multiprocessor},
         {"numSms", device->multiprocessor_count},
         {"sharedMemPerBlockOptin", device->shared_bytes_per_block_optin}};
-    vp_impl_trace_put(trace, "{\"id\": %d, \"name\": %q", (int64_t)device->id, device->name);
-    if (device->kind) vp_impl_trace_put(trace, ", \"kind\": %q", device->kind);
+    vp_impl_trace_put(trace, "{'id': %d, 'name': %q", (int64_t)device->id, device->name);
+    if (device->kind) vp_impl_trace_put(trace, ", 'kind': %q", device->kind);
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
         if (properties[i].value > 0 || (i == 2 && !properties[i].value))
-            vp_impl_trace_put(trace, ", \"%s\": %d", properties[i].key, properties[i].value);
+            vp_impl_trace_put(trace, ", '%s': %d", properties[i].key, properties[i].value);
     vp_impl_trace_put(trace, "}");
 }
 /* HTA searches each line for "rank": N, with a blank */
 static void vp_impl_trace_distributed(vp_trace *trace, const vp_torch_trace_options *options) {
-    vp_impl_trace_put(trace, "\"distributedInfo\": {\"backend\": %q, \"rank\": %d, \"world_size\": %d, \"pg_count\": 1, "
-                             "\"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": %q, "
-                             "\"pg_size\": %d, \"ranks\": [", options->backend, (int64_t)options->rank,
-                      (int64_t)options->world_size, options->backend, (int64_t)options->world_size);
+    vp_impl_trace_put(trace, "'distributedInfo': {'backend': %q, 'rank': %d, 'world_size': %d, 'pg_count': 1, "
+                      "'pg_config': [{'pg_name': '0', 'pg_desc': 'default_pg', 'backend_config': %q, 'pg_size': %d, "
+                      "'ranks': [", options->backend, (int64_t)options->rank, (int64_t)options->world_size,
+                      options->backend, (int64_t)options->world_size);
     for (int32_t i = 0; i < options->world_size; i++) vp_impl_trace_put(trace, i ? ", %d" : "%d", (int64_t)i);
-    vp_impl_trace_put(trace, "]}], \"nccl_version\": \"none\"},\n");
+    vp_impl_trace_put(trace, "]}], 'nccl_version': 'none'},\n");
 }
 /* vp_torch_trace_close overwrites this, so its width must not depend on the values */
 static void vp_impl_trace_flags(const vp_trace *trace, char out[64]) {
     snprintf(out, 64, "\"trace_truncated\": %d,\n\"dropped_steps\": %20lld,\n", trace->state.info.truncated,
-             (long long)trace->torch->dropped_steps);
+             (long long)trace->torch->state.info.dropped_steps);
 }
 static void vp_impl_trace_head(vp_trace *trace, const vp_torch_trace_options *options) {
     char flags[64], text[64];
     char host[256];
-    vp_impl_trace_put(trace, "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
+    vp_impl_trace_put(trace, "{\n'schemaVersion': 1,\n'deviceProperties': [");
     for (int32_t i = 0; i < options->device_count; i++) {
         vp_impl_trace_put(trace, i ? ",\n" : "\n");
         vp_impl_trace_properties(trace, &options->devices[i]);
     }
     vp_impl_trace_put(trace, "\n],\n");
-    if (options->record_shapes) vp_impl_trace_put(trace, "\"record_shapes\": 1,\n");
-    if (options->profile_memory) vp_impl_trace_put(trace, "\"profile_memory\": 1,\n");
-    if (options->with_stack) vp_impl_trace_put(trace, "\"with_stack\": 1,\n");
-    if (options->emulated) vp_impl_trace_put(trace, "\"emulated\": 1,\n");
+    if (options->record_shapes) vp_impl_trace_put(trace, "'record_shapes': 1,\n");
+    if (options->profile_memory) vp_impl_trace_put(trace, "'profile_memory': 1,\n");
+    if (options->with_stack) vp_impl_trace_put(trace, "'with_stack': 1,\n");
+    if (options->emulated) vp_impl_trace_put(trace, "'emulated': 1,\n");
     snprintf(text, sizeof text, "%016llX%08lX", (unsigned long long)options->base_unix_ns,
              (unsigned long)options->process);
     vp_host_name(host, sizeof host);
-    vp_impl_trace_put(trace, "\"trace_id\": \"%s\",\n\"host_name\": %q,\n\"generator\": \"vlmprof " VLMPROF_VERSION "\",\n",
+    vp_impl_trace_put(trace, "'trace_id': '%s',\n'host_name': %q,\n'generator': 'vlmprof " VLMPROF_VERSION "',\n",
                       text, host);
     trace->torch->flags_at = trace->state.info.bytes;
     vp_impl_trace_flags(trace, flags);
-    vp_impl_trace_put(trace, flags);
+    vp_impl_trace_put(trace, "%s", flags);
     for (int32_t i = 0; i < options->metadata_count; i++) {
         vp_impl_trace_quote(trace, options->metadata[i].key);
         vp_impl_trace_put(trace, ": ");
@@ -482,7 +484,7 @@ static void vp_impl_trace_head(vp_trace *trace, const vp_torch_trace_options *op
         vp_impl_trace_put(trace, ",\n");
     }
     vp_impl_trace_distributed(trace, options);
-    vp_impl_trace_put(trace, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": %d,\n\"traceEvents\": [",
+    vp_impl_trace_put(trace, "'displayTimeUnit': 'ms',\n'baseTimeNanoseconds': %d,\n'traceEvents': [",
                       options->base_unix_ns);
 }
 static void vp_impl_trace_rows(vp_trace *trace, const vp_torch_trace_options *options) {
@@ -509,7 +511,8 @@ VP_API vp_result vp_torch_trace_open(const vp_torch_trace_options *options, vp_t
     vp_result result = vp_impl_trace_check(options, error);
     if (result != VP_OK) return result;
     if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "the output pointer is NULL");
-    const size_t bytes = strlen(options->path) + 1, device_bytes = (size_t)options->device_count * sizeof(vp_trace_device);
+    const size_t bytes = strlen(options->path) + 1;
+    const size_t device_bytes = (size_t)options->device_count * sizeof(vp_trace_device);
     vp_trace *made = (vp_trace *)VP_CALLOC(1, sizeof *made);
     struct vp_torch_trace *torch = (struct vp_torch_trace *)VP_CALLOC(1, sizeof *torch + device_bytes + bytes);
     if (!made || !torch) {
@@ -518,13 +521,10 @@ VP_API vp_result vp_torch_trace_open(const vp_torch_trace_options *options, vp_t
         return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
     }
     torch->output.fd = -1;
-    torch->devices = (vp_trace_device *)(void *)(torch + 1);
-    torch->device_count = options->device_count;
-    if (device_bytes) memcpy(torch->devices, options->devices, device_bytes);
-    made->path = torch->path = (char *)memcpy((char *)(torch + 1) + device_bytes, options->path, bytes);
-    torch->emulated = options->emulated;
-    torch->shapes = options->record_shapes;
-    torch->stacks = options->with_stack;
+    torch->options = *options;
+    torch->options.devices = (const vp_trace_device *)(void *)(torch + 1);
+    if (device_bytes) memcpy(torch + 1, options->devices, device_bytes);
+    made->path = (char *)memcpy((char *)(torch + 1) + device_bytes, options->path, bytes);
     made->torch = torch;
     made->sink = vp_impl_torch_sink;
     made->user = &torch->output;
@@ -566,7 +566,7 @@ static void vp_impl_trace_step(vp_trace *trace, const char *before, int64_t begi
     vp_impl_trace_put(trace, "}}");
 }
 VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_ns, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
+    vp_result result = vp_impl_torch_ready(trace, error);
     int64_t at;
     if (result != VP_OK) return result;
     if (trace->torch->step_open) return vp_fail(error, VP_ERR_STATE, -1, "step", "the previous step is still open");
@@ -574,7 +574,7 @@ VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_n
         return vp_fail(error, VP_ERR_RANGE, -1, "step",
                        "must be 0 or more, and begin after the trace and after the previous step");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) {
-        trace->torch->dropped_steps++;
+        trace->torch->state.info.dropped_steps++;
         return vp_impl_trace_done(trace, error);
     }
     trace->torch->step_open = 1;
@@ -584,11 +584,11 @@ VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_n
 }
 /* This works even if the file is full: open events have their room in the reserve. */
 VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
+    vp_result result = vp_impl_torch_ready(trace, error);
     int64_t at;
     if (result != VP_OK) return result;
     if (!trace->torch->step_open) {
-        if (trace->state.info.truncated && trace->torch->dropped_steps) return vp_impl_trace_done(trace, error);
+        if (trace->torch->state.info.dropped_steps) return vp_impl_trace_done(trace, error);
         return vp_fail(error, VP_ERR_STATE, -1, "step", "no step is open");
     }
     if (!vp_impl_trace_time(trace, at_ns, &at) || at < trace->torch->step_ns)
@@ -596,7 +596,7 @@ VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *err
     vp_impl_trace_step(trace, "", trace->torch->step_ns, at);
     trace->torch->step_open = 0;
     trace->torch->step_end_ns = at;
-    trace->torch->steps++;
+    trace->torch->state.info.steps++;
     return trace->failed ? vp_impl_trace_done(trace, error) : VP_OK;
 }
 
@@ -616,8 +616,8 @@ typedef struct vp_impl_trace_edges { int64_t begin, end; } vp_impl_trace_edges;
 static void vp_impl_trace_moved(vp_trace *trace, int64_t wanted, int64_t placed) {
     const int64_t by = placed > wanted ? placed - wanted : wanted - placed;
     if (by <= VP_IMPL_TRACE_EDGE_NS) return;
-    trace->torch->state.moved_slices++;
-    if (by > trace->torch->state.moved_ns) trace->torch->state.moved_ns = by;
+    trace->torch->state.info.moved_slices++;
+    if (by > trace->torch->state.info.moved_ns) trace->torch->state.info.moved_ns = by;
 }
 /* Begins a slice that encloses others. The cursor moves to 1 ns after its begin, and it ends 1 ns after the last slice
  * inside it. */
@@ -654,14 +654,6 @@ static int64_t vp_impl_trace_device_of(const vp_impl_trace_walk *walk, int64_t i
                                            : INT64_MAX;
 }
 
-static void vp_impl_trace_list(vp_trace *trace, const char *key, const int32_t *values, int32_t count) {
-    vp_impl_trace_key(trace, key);
-    for (int32_t i = 0; i < count; i++) {
-        vp_impl_trace_put(trace, i ? ", " : "[");
-        vp_impl_trace_put(trace, "%d", (int64_t)values[i]);
-    }
-    vp_impl_trace_put(trace, count ? "]" : "[]");
-}
 /* "Input Dims" of a launch, by the meaning of vp_launch.shape: operands of a product, queries and keys of attention, or
  * rows. */
 static void vp_impl_trace_dims(vp_trace *trace, const int32_t *shape, int32_t dimensions) {
@@ -674,13 +666,13 @@ static void vp_impl_trace_dims(vp_trace *trace, const int32_t *shape, int32_t di
     else if (dimensions == 2) snprintf(text, sizeof text, "[[%d, %d]]", (int)shape[0], (int)shape[1]);
     else if (dimensions == 1) snprintf(text, sizeof text, "[[%d]]", (int)shape[0]);
     else snprintf(text, sizeof text, "[]");
-    vp_impl_trace_key(trace, "Input Dims");
-    vp_impl_trace_put(trace, text);
+    vp_impl_trace_put(trace, ", 'Input Dims': %s", text);
 }
+/* the first arguments of an operation */
 static void vp_impl_trace_op_args(vp_trace *trace, int64_t id) {
-    vp_impl_trace_arg(trace, "External id", id);
-    vp_impl_trace_arg(trace, "Record function id", 0);
-    vp_impl_trace_arg(trace, "Ev Idx", trace->torch->state.event_index++);
+    vp_impl_trace_put(trace, "'External id': %d, 'Record function id': 0, 'Ev Idx': %d", id,
+                      trace->torch->state.event_index++);
+    trace->args++;
 }
 static int64_t vp_impl_trace_whole(uint64_t count) { return count > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)count; }
 /* Writes a launch as a host operation. */
@@ -688,14 +680,10 @@ static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, in
     char stack[64];
     vp_impl_trace_event(trace, "cpu_op", launch->name, trace->process, trace->first_tid, begin, end - begin);
     vp_impl_trace_op_args(trace, id);
-    if (trace->torch->shapes) vp_impl_trace_dims(trace, launch->shape, launch->dimensions);
-    if (trace->torch->stacks) {
-        snprintf(stack, sizeof stack, "%.40s(%d): ", launch->file, (int)launch->line);
-        vp_impl_trace_key(trace, "Call stack");
-        vp_impl_trace_put(trace, "\"");
-        vp_impl_trace_put(trace, stack);
-        vp_impl_trace_put(trace, vp_impl_trace_parts[launch->part]);
-        vp_impl_trace_put(trace, "\"");
+    if (trace->torch->options.record_shapes) vp_impl_trace_dims(trace, launch->shape, launch->dimensions);
+    if (trace->torch->options.with_stack) {
+        snprintf(stack, sizeof stack, "%.40s(%d)", launch->file, (int)launch->line);
+        vp_impl_trace_put(trace, ", 'Call stack': '%s: %s'", stack, vp_impl_trace_parts[launch->part]);
     }
     vp_impl_trace_arg(trace, "flops", vp_impl_trace_whole(launch->flops));
     vp_impl_trace_arg(trace, "bytes", vp_impl_trace_whole(launch->bytes));
@@ -730,8 +718,6 @@ static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *de
     const int64_t occupancy = vp_impl_trace_occupancy(device, launch);
     /* the launch geometry of cuBLAS's products is unknown, and readers handle missing values better than zeros */
     if (launch->grid && launch->threads) {
-        const int32_t grid[3] = {(int32_t)(launch->grid > INT32_MAX ? INT32_MAX : launch->grid), 1, 1},
-                      block[3] = {(int32_t)(launch->threads & 0xffff), 1, 1};
         vp_impl_trace_arg(trace, "registers per thread", launch->registers);
         vp_impl_trace_arg(trace, "shared memory", launch->shared_bytes);
         if (device->multiprocessor_count > 0) {
@@ -739,8 +725,9 @@ static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *de
             vp_impl_trace_arg_real(trace, "blocks per SM", blocks);
             vp_impl_trace_arg_real(trace, "warps per SM", blocks * launch->threads / 32.0);
         }
-        vp_impl_trace_list(trace, "grid", grid, 3);
-        vp_impl_trace_list(trace, "block", block, 3);
+        vp_impl_trace_put(trace, ", 'grid': [%d, 1, 1], 'block': [%d, 1, 1]",
+                          (int64_t)(launch->grid > INT32_MAX ? INT32_MAX : launch->grid),
+                          (int64_t)(launch->threads & 0xffff));
         if (occupancy >= 0) vp_impl_trace_arg(trace, "est. achieved occupancy %", occupancy);
     }
     vp_impl_trace_arg(trace, "flops", vp_impl_trace_whole(launch->flops));
@@ -755,12 +742,10 @@ static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *d
     const char *name = launch->kernel ? launch->kernel : launch->name;
     vp_impl_trace_event(trace, kernel ? "kernel" : "gpu_memcpy", kernel ? name : copies[launch->kind], device->id,
                         VP_TRACE_STREAM, at.begin, at.end - at.begin);
-    vp_impl_trace_arg(trace, "External id", op);
-    if (kernel) vp_impl_trace_arg(trace, "queued", 0);
-    vp_impl_trace_arg(trace, "device", device->id);
-    vp_impl_trace_arg(trace, "context", 1);
-    vp_impl_trace_arg(trace, "stream", VP_TRACE_STREAM);
-    vp_impl_trace_arg(trace, "correlation", correlation);
+    vp_impl_trace_put(trace, kernel ? "'External id': %d, 'queued': 0" : "'External id': %d", op);
+    vp_impl_trace_put(trace, ", 'device': %d, 'context': 1, 'stream': %d, 'correlation': %d", (int64_t)device->id,
+                      (int64_t)VP_TRACE_STREAM, correlation);
+    trace->args++;
     if (kernel) vp_impl_trace_kernel_args(trace, device, launch);
     else {
         /* a copy within the device is counted twice in vp_launch.bytes: read and written */
@@ -775,7 +760,9 @@ static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *d
  * two. */
 static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
     const vp_launch *launch = &walk->run->launches[walk->next];
-    const int copy = launch->kind != VP_LAUNCH_KERNEL, own = walk->device && (trace->torch->shapes || trace->torch->stacks);
+    const vp_torch_trace_options *options = &trace->torch->options;
+    const int copy = launch->kind != VP_LAUNCH_KERNEL;
+    const int own = walk->device && (options->record_shapes || options->with_stack);
     const int64_t begin = walk->begin + launch->host_begin_ns;
     int64_t op = walk->op, correlation, around = 0;
     vp_impl_trace_edges host, on;
@@ -805,7 +792,7 @@ static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
         vp_impl_trace_device_slice(trace, walk->device, launch, op, correlation, on);
         vp_impl_trace_flow(trace, 0, correlation, walk->device->id, VP_TRACE_STREAM, on.begin);
     }
-    trace->torch->state.launches++;
+    trace->torch->state.info.launches++;
     walk->next++;
 }
 /* Writes the launches before `to`. An op encloses each run of launches with the same part and block. */
@@ -818,20 +805,17 @@ static void vp_impl_trace_unit(vp_trace *trace, vp_impl_trace_walk *walk, int64_
         while (until < to && walk->run->launches[until].part == first->part
                && walk->run->launches[until].block == first->block)
             until++;
-        walk->op = ++trace->state.external_id;
-        {
-            const int64_t id = walk->op;
-            while (walk->next < until) vp_impl_trace_launch(trace, walk);
-            last = &walk->run->launches[until - 1];
-            end = vp_impl_trace_until(walk->begin + last->host_begin_ns + last->host_ns,
-                                      vp_impl_trace_host_of(walk, walk->next));
-            end = vp_impl_trace_leave(&walk->host, end);
-            snprintf(name, sizeof name, "vlmprof::%s", vp_impl_trace_parts[first->part]);
-            vp_impl_trace_event(trace, "cpu_op", name, trace->process, trace->first_tid, begin, end - begin);
-            vp_impl_trace_op_args(trace, id);
-            if (first->block >= 0) vp_impl_trace_arg(trace, "model block", first->block);
-            vp_impl_trace_put(trace, "}}");
-        }
+        const int64_t id = walk->op = ++trace->state.external_id;
+        while (walk->next < until) vp_impl_trace_launch(trace, walk);
+        last = &walk->run->launches[until - 1];
+        end = vp_impl_trace_until(walk->begin + last->host_begin_ns + last->host_ns,
+                                  vp_impl_trace_host_of(walk, walk->next));
+        end = vp_impl_trace_leave(&walk->host, end);
+        snprintf(name, sizeof name, "vlmprof::%s", vp_impl_trace_parts[first->part]);
+        vp_impl_trace_event(trace, "cpu_op", name, trace->process, trace->first_tid, begin, end - begin);
+        vp_impl_trace_op_args(trace, id);
+        if (first->block >= 0) vp_impl_trace_arg(trace, "model block", first->block);
+        vp_impl_trace_put(trace, "}}");
     }
 }
 /* Returns 1 if a unit fits. First an upper bound is tried; if it does not fit, a counting-only attempt decides. The
@@ -869,7 +853,8 @@ static void vp_impl_trace_close_around(vp_trace *trace, vp_impl_trace_walk *walk
                       ? 0
                       : vp_impl_trace_until(walk->begin + host.end, vp_impl_trace_host_of(walk, walk->next));
     end = vp_impl_trace_leave(&walk->host, end);
-    vp_impl_trace_event(trace, "user_annotation", name, trace->process, trace->first_tid, around.host, end - around.host);
+    vp_impl_trace_event(trace, "user_annotation", name, trace->process, trace->first_tid, around.host,
+                        end - around.host);
     vp_impl_trace_arg(trace, "External id", ++trace->state.external_id);
     vp_impl_trace_put(trace, "}}");
     if (!walk->device) return;
@@ -929,7 +914,8 @@ static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32
     const int decode = stage == VP_STAGE_DECODE;
     vp_impl_trace_around around;
     char name[64];
-    if (trace->state.info.truncated || (to == walk->next && host.begin == INT64_MAX && device.begin == INT64_MAX)) return;
+    const int is_empty = to == walk->next && host.begin == INT64_MAX && device.begin == INT64_MAX;
+    if (trace->state.info.truncated || is_empty) return;
     if (!vp_impl_trace_fits(
             trace, walk,
             decode ? vp_impl_trace_end_of(walk, stage, walk->next < to ? walk->run->launches[walk->next].step : 0)
@@ -1025,7 +1011,7 @@ static vp_result vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_r
     return VP_OK;
 }
 VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
+    vp_result result = vp_impl_torch_ready(trace, error);
     vp_impl_trace_edges host = {0, 0}, device = {0, 0}, unknown = {INT64_MAX, INT64_MAX};
     vp_impl_trace_walk walk;
     int64_t launches;
@@ -1052,7 +1038,7 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     walk.on_device = run->device >= 0 && trace->torch->state.device_ns[run->device] > walk.begin
                          ? trace->torch->state.device_ns[run->device]
                          : walk.begin;
-    launches = trace->torch->state.launches;
+    launches = trace->torch->state.info.launches;
     for (int32_t stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         const int known = run->times && run->times->ran[stage];
         /* on the CPU, step times are enough to place the decode stage */
@@ -1066,41 +1052,32 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
             device.end = device.begin + run->times->device_ns[stage];
         }
         /* an emulated device does not use the caller's clock, so only launches show the host's time */
-        vp_impl_trace_stage(trace, &walk, stage, is_by_steps || (known && !trace->torch->emulated) ? host : unknown,
-                            known ? device : unknown);
+        const int has_host = is_by_steps || (known && !trace->torch->options.emulated);
+        vp_impl_trace_stage(trace, &walk, stage, has_host ? host : unknown, known ? device : unknown);
     }
     if (walk.device) trace->torch->state.device_ns[run->device] = walk.on_device;
     vp_impl_trace_spans(trace, &walk);
-    trace->torch->dropped_launches += run->launch_count - (trace->torch->state.launches - launches);
+    trace->torch->state.info.dropped_launches += run->launch_count - (trace->torch->state.info.launches - launches);
     return vp_impl_trace_done(trace, error);
 }
 
 /* ---- ranges, memory, counters ---- */
 /* "file(line): name;.." innermost first, as torch writes it */
 static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_t index) {
-    vp_impl_trace_key(trace, "Call stack");
-    vp_impl_trace_put(trace, "\"");
+    vp_impl_trace_put(trace, ", 'Call stack': '");
     for (int frame = 0; index >= 0 && frame < VP_IMPL_TRACE_FRAMES; index = ranges->records[index].parent, frame++) {
         const vp_range *range = &ranges->records[index];
-        const char *texts[2];
-        texts[0] = range->file ? range->file : "unknown";
-        texts[1] = range->name;
+        const char *const texts[2] = {range->file ? range->file : "unknown", range->name};
         if (frame) vp_impl_trace_put(trace, ";");
         for (int k = 0; k < 2; k++) {
-            const char *character = texts[k];
-            if (k) {
-                vp_impl_trace_put(trace, "(");
-                vp_impl_trace_put(trace, "%d", (int64_t)range->line);
-                vp_impl_trace_put(trace, "): ");
-            }
+            if (k) vp_impl_trace_put(trace, "(%d): ", (int64_t)range->line);
             /* drops characters that a name must not contain, instead of replacing the whole text */
-            for (; *character; character++)
-                if ((unsigned char)*character >= 32 && (unsigned char)*character < 127 && *character != '"'
-                    && *character != ';')
-                    vp_impl_trace_bytes(trace, *character == '\\' ? "/" : character, 1);
+            for (const char *at = texts[k]; *at; at++)
+                if ((unsigned char)*at >= 32 && (unsigned char)*at < 127 && *at != '"' && *at != ';')
+                    vp_impl_trace_bytes(trace, *at == '\\' ? "/" : at, 1);
         }
     }
-    vp_impl_trace_put(trace, "\"");
+    vp_impl_trace_put(trace, "'");
 }
 static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_t index, int64_t begin) {
     const vp_range *range = &ranges->records[index];
@@ -1108,18 +1085,12 @@ static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_
                                          : trace->first_tid;
     vp_impl_trace_event(trace, "cpu_op", range->name, trace->process, track, begin, range->end_ns - range->begin_ns);
     vp_impl_trace_op_args(trace, ++trace->state.external_id);
-    if (trace->torch->shapes && range->payload.dimensions) {
-        vp_impl_trace_key(trace, "Input Dims");
-        vp_impl_trace_put(trace, "[");
-        {
-            for (int32_t k = 0; k < range->payload.dimensions; k++) {
-                vp_impl_trace_put(trace, k ? ", " : "[");
-                vp_impl_trace_put(trace, "%d", (int64_t)range->payload.shape[k]);
-            }
-        }
+    if (trace->torch->options.record_shapes && range->payload.dimensions) {
+        for (int32_t k = 0; k < range->payload.dimensions; k++)
+            vp_impl_trace_put(trace, k ? ", %d" : ", 'Input Dims': [[%d", (int64_t)range->payload.shape[k]);
         vp_impl_trace_put(trace, "]]");
     }
-    if (trace->torch->stacks) vp_impl_trace_stack(trace, ranges, index);
+    if (trace->torch->options.with_stack) vp_impl_trace_stack(trace, ranges, index);
     if (range->payload.flops) vp_impl_trace_arg(trace, "flops", range->payload.flops);
     if (range->payload.bytes) vp_impl_trace_arg(trace, "bytes", range->payload.bytes);
     vp_impl_trace_put(trace, "}}");
@@ -1130,23 +1101,17 @@ static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *r
     int64_t i, before, at;
     for (i = 0; i < ranges->count; i++) {
         const vp_range *range = &ranges->records[i];
-        *what = "it has no name";
-        if (!range->name) return i;
-        *what = "it ends before it begins";
-        if (range->end_ns < range->begin_ns) return i;
-        *what = "it began before the trace was opened (before base_ns)";
-        if (!vp_impl_trace_time(trace, range->begin_ns, &at)) return i;
-        *what = "it ends too long after the trace was opened";
-        if (!vp_impl_trace_time(trace, range->end_ns, &at)) return i;
-        *what = "its payload has more than 4 dimensions, or negative flops or bytes";
-        if (range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
-            || range->payload.bytes < 0)
-            return i;
+        *what = !range->name ? "it has no name"
+            : range->end_ns < range->begin_ns ? "it ends before it begins"
+            : !vp_impl_trace_time(trace, range->begin_ns, &at) ? "it began before the trace was opened (before base_ns)"
+            : !vp_impl_trace_time(trace, range->end_ns, &at) ? "it ends too long after the trace was opened"
+            : range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
+              || range->payload.bytes < 0 ? "its payload has more than 4 dimensions, or negative flops or bytes" : NULL;
+        if (*what) return i;
         *what = "it does not nest within its parent, or overlaps the previous range";
-        if (range->parent < -1 || range->parent >= i) return i;
-        if (range->parent >= 0
-            && (range->begin_ns < ranges->records[range->parent].begin_ns
-                || range->end_ns > ranges->records[range->parent].end_ns))
+        if (range->parent < -1 || range->parent >= i
+            || (range->parent >= 0 && (range->begin_ns < ranges->records[range->parent].begin_ns
+                                       || range->end_ns > ranges->records[range->parent].end_ns)))
             return i;
         for (before = i - 1; before > range->parent; before = ranges->records[before].parent)
             if (range->begin_ns < ranges->records[before].end_ns) return i;
@@ -1155,7 +1120,7 @@ static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *r
     return -1;
 }
 VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
+    vp_result result = vp_impl_torch_ready(trace, error);
     int64_t i, at = 0;
     const char *what = "";
     char where[40];
@@ -1182,7 +1147,7 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
 }
 VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes,
                                  uint64_t allocated_bytes, uint64_t reserved_bytes, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
+    vp_result result = vp_impl_torch_ready(trace, error);
     int64_t at;
     if (result != VP_OK) return result;
     if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
@@ -1191,23 +1156,18 @@ VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device,
     if (address > (uint64_t)INT64_MAX || allocated_bytes > (uint64_t)INT64_MAX || reserved_bytes > (uint64_t)INT64_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "bytes", "must be below 2^63");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) return vp_impl_trace_done(trace, error);
-    vp_impl_trace_put(trace, ",\n{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": \"[memory]\", \"pid\": %d, "
-                             "\"tid\": %d, \"ts\": %t, \"args\": {", trace->process, trace->first_tid, at);
-    trace->args = 0;
-    vp_impl_trace_arg(trace, "Addr", (int64_t)address);
-    vp_impl_trace_arg(trace, "Bytes", bytes);
-    vp_impl_trace_arg(trace, "Total Allocated", (int64_t)allocated_bytes);
-    vp_impl_trace_arg(trace, "Total Reserved", (int64_t)reserved_bytes);
-    vp_impl_trace_arg(trace, "Device Type", device >= 0);
-    vp_impl_trace_arg(trace, "Device Id", device);
-    vp_impl_trace_arg(trace, "Ev Idx", trace->torch->state.event_index++);
-    vp_impl_trace_put(trace, "}}");
+    vp_impl_trace_put(trace, ",\n{'ph': 'i', 'cat': 'cpu_instant_event', 's': 't', 'name': '[memory]', 'pid': %d, "
+                      "'tid': %d, 'ts': %t, 'args': {", trace->process, trace->first_tid, at);
+    vp_impl_trace_put(trace, "'Addr': %d, 'Bytes': %d, 'Total Allocated': %d, 'Total Reserved': %d, 'Device Type': "
+                      "%d, 'Device Id': %d, 'Ev Idx': %d}}", (int64_t)address, bytes, (int64_t)allocated_bytes,
+                      (int64_t)reserved_bytes, (int64_t)(device >= 0), (int64_t)device,
+                      trace->torch->state.event_index++);
     vp_impl_trace_saw(trace, at, 0);
     return vp_impl_trace_done(trace, error);
 }
 VP_API vp_result vp_trace_device_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value,
                                          vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
+    vp_result result = vp_impl_torch_ready(trace, error);
     if (result != VP_OK) return result;
     if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)))
         return vp_fail(error, VP_ERR_RANGE, -1, name, "the trace was opened without this device; -1 is the process");
@@ -1222,45 +1182,38 @@ VP_API vp_result vp_trace_device_counter(vp_trace *trace, int64_t at_ns, int32_t
 VP_API vp_torch_trace_info vp_torch_trace_tell(const vp_trace *trace) {
     vp_torch_trace_info info;
     memset(&info, 0, sizeof info);
-    if (!trace) return info;
+    if (!trace || !trace->torch) return info;
+    info = trace->torch->state.info;
     info.truncated = trace->state.info.truncated;
-    info.dropped_steps = trace->torch->dropped_steps;
-    info.dropped_launches = trace->torch->dropped_launches;
     info.bytes = trace->state.info.bytes;
     info.events = trace->state.info.events;
     info.other_row_slices = trace->state.info.other_row_slices;
-    info.steps = trace->torch->steps;
-    info.launches = trace->torch->state.launches;
-    info.moved_slices = trace->torch->state.moved_slices;
-    info.moved_ns = trace->torch->state.moved_ns;
     return info;
 }
 /* Writes the end of the steps and the whole record, then the only member that may follow the events, because no bracket
  * may come after theirs. */
 static void vp_impl_trace_tail(vp_trace *trace) {
     int64_t first, operations = trace->state.info.events;
-    if (trace->torch->step_open) {
-        const int64_t end = trace->state.last_ns > trace->torch->step_ns ? trace->state.last_ns : trace->torch->step_ns;
-        vp_impl_trace_step(trace, "", trace->torch->step_ns, end);
-        trace->torch->step_end_ns = end;
-        trace->torch->steps++;
-        trace->torch->step_open = 0;
+    struct vp_torch_trace *torch = trace->torch;
+    if (torch->step_open) {
+        torch->step_end_ns = trace->state.last_ns > torch->step_ns ? trace->state.last_ns : torch->step_ns;
+        vp_impl_trace_step(trace, "", torch->step_ns, torch->step_end_ns);
+        torch->state.info.steps++;
     }
-    if (trace->torch->steps > 1) {
-        const int64_t begin = (trace->state.last_ns > trace->torch->step_end_ns ? trace->state.last_ns : trace->torch->step_end_ns)
-                              + 1;
+    if (torch->state.info.steps > 1) {
+        const int64_t last_ns = trace->state.last_ns;
+        const int64_t begin = 1 + (last_ns > torch->step_end_ns ? last_ns : torch->step_end_ns);
         vp_impl_trace_step(trace, "end of ", begin, begin);
     }
     first = trace->state.first_ns == INT64_MAX ? 0 : trace->state.first_ns;
-    vp_impl_trace_put(
-        trace,
-        ",\n{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": %t, \"dur\": %t, \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": "
-        "\"PyTorch Profiler (0)\", \"args\": {\"Op count\": %d}},\n{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 0.000, "
-        "\"pid\": \"Spans\", \"tid\": 0, \"args\": {\"sort_index\": 536870912}},\n{\"name\": \"Iteration Start: PyTorch "
-        "Profiler\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"Traces\", \"tid\": \"Trace PyTorch Profiler\", \"ts\": %t},\n{\"name\": "
-        "\"Record Window End\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"\", \"tid\": \"\", \"ts\": %t}\n],\n\"traceName\": ",
-        first, trace->state.last_ns > first ? trace->state.last_ns - first : INT64_C(0), operations, first,
-        trace->state.last_ns);
+    vp_impl_trace_put( trace, ",\n{'ph': 'X', 'cat': 'Trace', 'ts': %t, 'dur': %t, 'pid': 'Spans', 'tid': 'PyTorch "
+                      "Profiler', 'name': 'PyTorch Profiler (0)', 'args': {'Op count': %d}},\n{'name': "
+                      "'process_sort_index', 'ph': 'M', 'ts': 0.000, 'pid': 'Spans', 'tid': 0, 'args': {'sort_index': "
+                      "536870912}},\n{'name': 'Iteration Start: PyTorch Profiler', 'ph': 'i', 's': 'g', 'pid': "
+                      "'Traces', 'tid': 'Trace PyTorch Profiler', 'ts': %t},\n{'name': 'Record Window End', 'ph': "
+                      "'i', 's': 'g', 'pid': '', 'tid': '', 'ts': %t}\n],\n'traceName': ", first,
+                      trace->state.last_ns > first ? trace->state.last_ns - first : INT64_C(0), operations, first,
+                      trace->state.last_ns);
     trace->state.info.events += 4;
     vp_impl_trace_text(trace, trace->path, 1);
     vp_impl_trace_put(trace, "\n}\n");
@@ -1268,16 +1221,15 @@ static void vp_impl_trace_tail(vp_trace *trace) {
 VP_API vp_result vp_torch_trace_close(vp_trace *trace, vp_torch_trace_info *info, vp_error *error) {
     char flags[64];
     size_t bytes;
-    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "trace is NULL");
-    if (trace->closed) {
-        if (info) *info = vp_torch_trace_tell(trace);
-        return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace is already closed; nothing was done");
+    if (!trace || trace->closed || !trace->torch) {
+        if (info && trace) *info = vp_torch_trace_tell(trace);
+        return vp_impl_torch_ready(trace, error);
     }
     if (!trace->failed) {
         vp_impl_trace_tail(trace);
         vp_impl_trace_flush(trace);
     }
-    if (!trace->failed && (trace->state.info.truncated || trace->torch->dropped_steps)) {
+    if (!trace->failed && (trace->state.info.truncated || trace->torch->state.info.dropped_steps)) {
         vp_impl_trace_flags(trace, flags);
         bytes = strlen(flags);
         memcpy(trace->buffer, flags, bytes);

@@ -161,23 +161,21 @@ static void vp_impl_trace_text(vp_trace *trace, const char *text, int bracket) {
     }
     vp_impl_trace_bytes(trace, "\"", 1);
 }
-/* %s a text as it is, %q a name in quotes, %d an int64_t, %t an int64_t of ns as us with three decimals. */
+/* ' a quote, %s a text as it is, %q a name in quotes, %d an int64_t, %t an int64_t of ns as us with three decimals */
 static void vp_impl_trace_put(vp_trace *trace, const char *format, ...) {
     char text[32];
     va_list list;
     va_start(list, format);
     for (size_t run; *format; format += run) {
-        if (*format != '%') {
-            vp_impl_trace_bytes(trace, format, run = strcspn(format, "%"));
-            continue;
-        }
-        run = 2;
-        if (format[1] == 'q') vp_impl_trace_text(trace, va_arg(list, const char *), 0);
+        run = *format == '%' ? 2 : *format == '\'' ? 1 : strcspn(format, "%'");
+        if (*format != '%') vp_impl_trace_bytes(trace, run == 1 && *format == '\'' ? "\"" : format, run);
+        else if (format[1] == 'q') vp_impl_trace_text(trace, va_arg(list, const char *), 0);
         else {
             const char *piece = format[1] == 's' ? va_arg(list, const char *) : text;
             const int64_t value = piece == text ? va_arg(list, int64_t) : 0;
             if (format[1] == 'd') snprintf(text, sizeof text, "%lld", (long long)value);
-            if (format[1] == 't') snprintf(text, sizeof text, "%lld.%03d", (long long)(value / 1000), (int)(value % 1000));
+            if (format[1] == 't')
+                snprintf(text, sizeof text, "%lld.%03d", (long long)(value / 1000), (int)(value % 1000));
             vp_impl_trace_bytes(trace, piece, strlen(piece));
         }
     }
@@ -256,8 +254,8 @@ static void vp_impl_trace_saw(vp_trace *trace, int64_t begin, int64_t ns) {
 static void vp_impl_trace_event(vp_trace *trace, const char *category, const char *name, int64_t process,
                                 int64_t thread, int64_t begin, int64_t ns) {
     const int64_t tid = trace->counting ? thread : vp_impl_trace_place(trace, process, thread, begin, begin + ns);
-    vp_impl_trace_put(trace, ",\n{\"ph\": \"X\", \"cat\": \"%s\", \"name\": %q, \"pid\": %d, \"tid\": %d, \"ts\": %t, "
-                             "\"dur\": %t, \"args\": {", category, name, process, tid, begin, ns);
+    vp_impl_trace_put(trace, ",\n{'ph': 'X', 'cat': '%s', 'name': %q, 'pid': %d, 'tid': %d, 'ts': %t, 'dur': %t, "
+                      "'args': {", category, name, process, tid, begin, ns);
     trace->args = 0;
     vp_impl_trace_saw(trace, begin, ns);
 }
@@ -318,8 +316,8 @@ VP_API vp_result vp_trace_thread_name(vp_trace *trace, int32_t thread, const cha
     vp_result result = vp_impl_trace_check_slice(trace, thread, name, base_ns, base_ns, &tid, error);
     if (result != VP_OK || !vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name)))
         return result != VP_OK ? result : vp_impl_trace_done(trace, error);
-    vp_impl_trace_put(trace, ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": %d, \"tid\": %d, "
-                             "\"args\": {\"name\": %q}}", trace->process, tid, name);
+    vp_impl_trace_put(trace, ",\n{'name': 'thread_name', 'ph': 'M', 'ts': 0.000, 'pid': %d, 'tid': %d, 'args': "
+                      "{'name': %q}}", trace->process, tid, name);
     trace->state.info.events++;
     return vp_impl_trace_done(trace, error);
 }
@@ -336,7 +334,7 @@ VP_API vp_result vp_trace_slice(vp_trace *trace, int32_t thread, const char *nam
     }
     if (!vp_impl_trace_room(trace, bytes)) return vp_impl_trace_done(trace, error);
     vp_impl_trace_event(trace, "cpu_op", name, trace->process, tid, begin_ns - trace->base_ns, end_ns - begin_ns);
-    if (trace->torch) trace->args++, vp_impl_trace_put(trace, "\"External id\": %d", ++trace->state.external_id);
+    if (trace->torch) trace->args++, vp_impl_trace_put(trace, "'External id': %d", ++trace->state.external_id);
     for (int32_t i = 0; i < arg_count; i++) {
         if (!args[i].text) vp_impl_trace_arg_real(trace, args[i].key, args[i].number);
         else vp_impl_trace_put(trace, trace->args++ ? ", %q: %q" : "%q: %q", args[i].key, args[i].text);
@@ -387,7 +385,7 @@ VP_API vp_result vp_trace_counter(vp_trace *trace, const char *name, int64_t at_
         return vp_fail(error, VP_ERR_RANGE, -1, name, "value is not finite");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name)))
         return vp_impl_trace_done(trace, error);
-    vp_impl_trace_put(trace, ",\n{\"ph\": \"C\", \"name\": %q, \"pid\": %d, \"ts\": %t, \"args\": {", name, trace->process,
+    vp_impl_trace_put(trace, ",\n{'ph': 'C', 'name': %q, 'pid': %d, 'ts': %t, 'args': {", name, trace->process,
                       at_ns - trace->base_ns);
     trace->args = 0;
     vp_impl_trace_arg_real(trace, "value", value);
@@ -417,8 +415,8 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
         vp_trace_free(made);
         return vp_fail(error, VP_ERR_WRITE, -1, options->path, strerror(errno));
     }
-    vp_impl_trace_put(made, "{\"traceEvents\": [\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %d, "
-                            "\"args\": {\"name\": \"vlmprof\"}}", made->process);
+    vp_impl_trace_put(made, "{'traceEvents': [\n{'name': 'process_name', 'ph': 'M', 'pid': %d, 'args': {'name': "
+                      "'vlmprof'}}", made->process);
     made->state.info.events = 1;
     *trace = made;
     return VP_OK;

@@ -44,7 +44,7 @@ for compiler in "gcc -std=c11 -x c" "g++ -std=c++11 -x c++" "clang -std=c11 -x c
             objcopy -O binary -j .text "$work/$bare.o" "$work/$bare.code"
         done
         check "no symbol is left: $compiler $level" cmp "$work/-UBARE.names" "$work/-DBARE.names"
-        check "no text is left: $compiler $level" [ "$(strings -a "$work/-UBARE.o" | grep -cE '^(request|inner|device|guard)$')" = 0 ]
+        [ $level = -O0 ] || check "no text is left: $compiler $level" [ "$(strings -a "$work/-UBARE.o" | grep -cE '^(request|inner|device|guard)$')" = 0 ]
         [ $level = -O0 ] || check "the code is the same: $compiler $level" cmp "$work/-UBARE.code" "$work/-DBARE.code"
     done
 done

@@ -832,7 +832,7 @@ static void test_closing(void) {
     CHECK_INT(vp_torch_trace_close(trace, &info, NULL), VP_OK);
     memset(&again, 1, sizeof again);
     CHECK_INT(vp_torch_trace_close(trace, &again, &error), VP_ERR_STATE);
-    CHECK(memcmp(&info, &again, sizeof info) == 0 && strstr(error.text, "nothing was done"));
+    CHECK(memcmp(&info, &again, sizeof info) == 0 && strstr(error.text, "already closed"));
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_ERR_STATE);
     CHECK_INT(vp_trace_memory(trace, BASE, 0, 1, 1, 1, 1, NULL), VP_ERR_STATE);
     vp_torch_trace_free(trace);
