@@ -190,12 +190,9 @@ static void vp_impl_trace_arg_real(vp_trace *trace, const char *key, double valu
 /* ---- rows ---- */
 /* the first edge of a row that is not below `edge` */
 static size_t vp_impl_trace_edge(const vp_impl_trace_row *row, int64_t edge) {
-    size_t low = 0, high = row->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (row->edges[middle] < edge) low = middle + 1; else high = middle;
-    }
-    return low;
+    size_t at = row->count; /* most slices come in the order of their times */
+    while (at && row->edges[at - 1] >= edge) at--;
+    return at;
 }
 /* Returns 1 if a slice nests with those of a row: what ends inside it has begun inside it, and the other way round. */
 static int vp_impl_trace_nests(const vp_impl_trace_row *row, int64_t begin, int64_t end) {
@@ -265,12 +262,11 @@ static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {
     return ns >= trace->base_ns && *at >= 0 && *at <= VP_IMPL_TRACE_NS_LIMIT;
 }
 static vp_result vp_impl_trace_done(const vp_trace *trace, vp_error *error) {
-    char text[160];
-    if (!trace->failed && !trace->state.info.truncated) return VP_OK;
-    if (trace->failed) {
-        snprintf(text, sizeof text, "the trace cannot be written: %.100s", strerror(trace->failed));
-        return vp_fail(error, trace->failed == ENOMEM ? VP_ERR_MEMORY : VP_ERR_WRITE, -1, trace->path, text);
-    }
+    char text[120];
+    if (trace->failed)
+        return vp_fail(error, trace->failed == ENOMEM ? VP_ERR_MEMORY : VP_ERR_WRITE, -1, trace->path,
+                       strerror(trace->failed));
+    if (!trace->state.info.truncated) return VP_OK;
     snprintf(text, sizeof text, "the trace has reached its limit of %llu bytes; nothing more is recorded",
              (unsigned long long)trace->max_bytes);
     return vp_fail(error, VP_ERR_CAPACITY, -1, trace->path, text);
@@ -314,11 +310,12 @@ VP_API vp_result vp_trace_thread_name(vp_trace *trace, int32_t thread, const cha
     const int64_t base_ns = trace ? trace->base_ns : 0;
     int64_t tid;
     vp_result result = vp_impl_trace_check_slice(trace, thread, name, base_ns, base_ns, &tid, error);
-    if (result != VP_OK || !vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name)))
-        return result != VP_OK ? result : vp_impl_trace_done(trace, error);
-    vp_impl_trace_put(trace, ",\n{'name': 'thread_name', 'ph': 'M', 'ts': 0.000, 'pid': %d, 'tid': %d, 'args': "
-                      "{'name': %q}}", trace->process, tid, name);
-    trace->state.info.events++;
+    if (result != VP_OK) return result;
+    if (vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name))) {
+        vp_impl_trace_put(trace, ",\n{'name': 'thread_name', 'ph': 'M', 'ts': 0.000, 'pid': %d, 'tid': %d, 'args': "
+                          "{'name': %q}}", trace->process, tid, name);
+        trace->state.info.events++;
+    }
     return vp_impl_trace_done(trace, error);
 }
 VP_API vp_result vp_trace_slice(vp_trace *trace, int32_t thread, const char *name, int64_t begin_ns, int64_t end_ns,
