@@ -36,7 +36,7 @@
  *   Switches of the includer, defined before the include:
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
  *     VLMPROF_STATIC          makes the functions static; needs VLMPROF_IMPLEMENTATION
- *     VLMPROF_OFF             the marks of stages and ranges (vp_stage_begin, VP_RANGE, ..) compile to nothing in this file
+ *     VLMPROF_OFF             marks of stages and ranges (vp_stage_begin, VP_RANGE, ..) in this file compile to nothing
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
  *     VP_API                  replaces the linkage specifier of every function, for shared libraries
  *     VP_MALLOC(bytes), VP_CALLOC(count, bytes), VP_REALLOC(memory, bytes), VP_FREE(memory)
@@ -649,8 +649,8 @@ typedef struct vp_statistics {
 
 /* ---- the stages of your own requests. A mark is one run of a stage. Marks nest: mark a request, and inside it the
  * vision encoder, prefill and decode steps. Work on a GPU must be complete before its mark ends; or add its marks later,
- * with the times of the device's events. Each thread, and each stream of a device, has its own clock. With VLMPROF_OFF
- * defined, vp_stage_begin, _end, _add and _reset compile to nothing: their arguments must have no side effects. */
+ * with the times of the device. Each thread, and each stream of a device, has its own clock. With VLMPROF_OFF,
+ * vp_stage_begin, _end, _add and _reset compile to nothing; arguments with side effects are still evaluated. */
 typedef struct vp_stage_mark {
     const char *name;         /* the caller's; must outlive the mark */
     int64_t begin_ns, end_ns; /* times of vp_clock_ns; end_ns is -1 until the stage ends */

@@ -31,7 +31,7 @@
  *   on the track of process and worker
  *     thread_span          on the CPU, the work of each worker thread in a launch
  *   also cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, which encloses all
- * events If several slices have names that contain "ProfilerStep", HTA drops all events from the last of them. So
+ * events. If several slices have names that contain "ProfilerStep", HTA drops all events from the last of them. So
  * several steps are followed by an empty slice, "end of ProfilerStep#N". Readers do not count it as a step, because the
  * name of a step begins with "ProfilerStep#". HTA rounds to whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. CPU
  * traces have no GPU events: viewers and TensorBoard's operator view show them, but HTA's kernel analyses and
@@ -319,7 +319,6 @@ static const vp_trace_device *vp_impl_trace_device(const vp_trace *trace, int32_
 /* ---- names and devices ---- */
 VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity) {
     char own[300], made[600], host[256];
-    size_t bytes, i;
     if (!name || unix_ns < 0 || (worker && !worker[0])) return VP_ERR_RANGE;
     if (!worker) {
         vp_host_name(host, sizeof host);
@@ -327,20 +326,18 @@ VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *n
         worker = own;
     }
     if (strlen(worker) > 500) return VP_ERR_RANGE;
-    int wrote = snprintf(made, sizeof made, "%s.%lld.pt.trace.json", worker, (long long)unix_ns);
-    bytes = wrote > 0 ? (size_t)wrote : 0;
-    if (bytes + 1 > capacity) return VP_ERR_CAPACITY;
-    for (i = 0; i < bytes; i++)
-        if (made[i] == '/') made[i] = '_';
-    memcpy(name, made, bytes + 1);
+    snprintf(made, sizeof made, "%s.%lld.pt.trace.json", worker, (long long)unix_ns);
+    if (strlen(made) + 1 > capacity) return VP_ERR_CAPACITY;
+    for (char *at = made; *at; at++)
+        if (*at == '/') *at = '_';
+    memcpy(name, made, strlen(made) + 1);
     return VP_OK;
 }
 VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major,
                                           int32_t compute_minor, int32_t multiprocessor_count) {
-    static const struct {
-        int32_t major, minor, threads, shared, optin;
-    } known[] = {{8, 0, 2048, 167936, 166912}, {8, 6, 1536, 102400, 101376},  {8, 9, 1536, 102400, 101376},
-                 {9, 0, 2048, 233472, 232448}, {10, 0, 2048, 233472, 232448}, {12, 0, 1536, 102400, 101376}};
+    static const struct { int32_t major, minor, threads, shared, optin; } known[] = {
+        {8, 0, 2048, 167936, 166912}, {8, 6, 1536, 102400, 101376},  {8, 9, 1536, 102400, 101376},
+        {9, 0, 2048, 233472, 232448}, {10, 0, 2048, 233472, 232448}, {12, 0, 1536, 102400, 101376}};
     vp_trace_device device;
     memset(&device, 0, sizeof device);
     device.id = id;
@@ -428,13 +425,10 @@ static void vp_impl_trace_properties(vp_trace *trace, const vp_trace_device *dev
         {"computeMinor", device->compute_major > 0 ? (int64_t)device->compute_minor : -1},
         {"maxThreadsPerBlock", device->threads_per_block},
         {"maxThreadsPerMultiprocessor", device->threads_per_multiprocessor},
-        {"regsPerBlock", device->registers_per_block},
-        {"regsPerMultiprocessor", device->registers_per_multiprocessor},
-        {"warpSize", device->warp_threads},
-        {"sharedMemPerBlock", device->shared_bytes_per_block},
+        {"regsPerBlock", device->registers_per_block}, {"regsPerMultiprocessor", device->registers_per_multiprocessor},
+        {"warpSize", device->warp_threads}, {"sharedMemPerBlock", device->shared_bytes_per_block},
         {"sharedMemPerMultiprocessor", device->shared_bytes_per_multiprocessor},
-        {"numSms", device->multiprocessor_count},
-        {"sharedMemPerBlockOptin", device->shared_bytes_per_block_optin}};
+        {"numSms", device->multiprocessor_count}, {"sharedMemPerBlockOptin", device->shared_bytes_per_block_optin}};
     vp_impl_trace_put(trace, "{'id': %d, 'name': %q", (int64_t)device->id, device->name);
     if (device->kind) vp_impl_trace_put(trace, ", 'kind': %q", device->kind);
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
@@ -849,18 +843,16 @@ static vp_impl_trace_around vp_impl_trace_open_around(vp_impl_trace_walk *walk, 
 }
 static void vp_impl_trace_close_around(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_around around,
                                        vp_impl_trace_edges host, vp_impl_trace_edges device, const char *name) {
-    int64_t end = host.begin == INT64_MAX
-                      ? 0
-                      : vp_impl_trace_until(walk->begin + host.end, vp_impl_trace_host_of(walk, walk->next));
+    int64_t end = host.begin == INT64_MAX ? 0 : vp_impl_trace_until(walk->begin + host.end,
+                                                                    vp_impl_trace_host_of(walk, walk->next));
     end = vp_impl_trace_leave(&walk->host, end);
     vp_impl_trace_event(trace, "user_annotation", name, trace->process, trace->first_tid, around.host,
                         end - around.host);
     vp_impl_trace_arg(trace, "External id", ++trace->state.external_id);
     vp_impl_trace_put(trace, "}}");
     if (!walk->device) return;
-    end = device.begin == INT64_MAX
-              ? 0
-              : vp_impl_trace_until(walk->begin + walk->shift + device.end, vp_impl_trace_device_of(walk, walk->next));
+    end = device.begin == INT64_MAX ? 0 : vp_impl_trace_until(walk->begin + walk->shift + device.end,
+                                                              vp_impl_trace_device_of(walk, walk->next));
     end = vp_impl_trace_leave(&walk->on_device, end);
     vp_impl_trace_event(trace, "gpu_user_annotation", name, walk->device->id, VP_TRACE_STREAM, around.device,
                         end - around.device);
@@ -916,11 +908,8 @@ static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32
     char name[64];
     const int is_empty = to == walk->next && host.begin == INT64_MAX && device.begin == INT64_MAX;
     if (trace->state.info.truncated || is_empty) return;
-    if (!vp_impl_trace_fits(
-            trace, walk,
-            decode ? vp_impl_trace_end_of(walk, stage, walk->next < to ? walk->run->launches[walk->next].step : 0)
-                   : to))
-        return;
+    const int32_t step = !decode ? -1 : walk->next < to ? walk->run->launches[walk->next].step : 0;
+    if (!vp_impl_trace_fits(trace, walk, vp_impl_trace_end_of(walk, stage, step))) return;
     const char *own = walk->run->stage_names ? walk->run->stage_names[stage] : NULL;
     snprintf(name, sizeof name, "stage::%.50s", own ? own : vp_impl_trace_stages[stage]);
     around = vp_impl_trace_open_around(walk, host, device, to);
@@ -996,14 +985,11 @@ static vp_result vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_r
         if (run->step_ns[i] < 0 || run->step_ns[i] > VP_IMPL_TRACE_NS_LIMIT / (run->step_count + 1))
             return vp_impl_trace_refuse(error, "step_ns", i, "");
     for (i = 0; run->times && i < VP_STAGE_COUNT; i++) {
-        const vp_stage_times *times = run->times;
-        const int64_t limit = VP_IMPL_TRACE_NS_LIMIT / 16;
-        if (times->begin_ns[i] < 0 || times->begin_ns[i] > limit)
-            return vp_impl_trace_refuse(error, "times->begin_ns", i, "");
-        if (times->wall_ns[i] < 0 || times->wall_ns[i] > limit)
-            return vp_impl_trace_refuse(error, "times->wall_ns", i, "");
-        if (times->device_ns[i] < 0 || times->device_ns[i] > limit)
-            return vp_impl_trace_refuse(error, "times->device_ns", i, "");
+        const int64_t values[] = {run->times->begin_ns[i], run->times->wall_ns[i], run->times->device_ns[i]};
+        static const char *const lists[] = {"times->begin_ns", "times->wall_ns", "times->device_ns"};
+        for (int k = 0; k < 3; k++)
+            if (values[k] < 0 || values[k] > VP_IMPL_TRACE_NS_LIMIT / 16)
+                return vp_impl_trace_refuse(error, lists[k], i, "");
     }
     if (run->device >= 0 && trace->torch->state.device_ns[run->device] - begin > least)
         least = trace->torch->state.device_ns[run->device] - begin;
@@ -1219,8 +1205,6 @@ static void vp_impl_trace_tail(vp_trace *trace) {
     vp_impl_trace_put(trace, "\n}\n");
 }
 VP_API vp_result vp_torch_trace_close(vp_trace *trace, vp_torch_trace_info *info, vp_error *error) {
-    char flags[64];
-    size_t bytes;
     if (!trace || trace->closed || !trace->torch) {
         if (info && trace) *info = vp_torch_trace_tell(trace);
         return vp_impl_torch_ready(trace, error);
@@ -1230,10 +1214,8 @@ VP_API vp_result vp_torch_trace_close(vp_trace *trace, vp_torch_trace_info *info
         vp_impl_trace_flush(trace);
     }
     if (!trace->failed && (trace->state.info.truncated || trace->torch->state.info.dropped_steps)) {
-        vp_impl_trace_flags(trace, flags);
-        bytes = strlen(flags);
-        memcpy(trace->buffer, flags, bytes);
-        trace->buffered = bytes;
+        vp_impl_trace_flags(trace, trace->buffer);
+        trace->buffered = strlen(trace->buffer);
         if (lseek(trace->torch->output.fd, (off_t)trace->torch->flags_at, SEEK_SET) < 0) trace->failed = errno;
         vp_impl_trace_flush(trace);
     }
