@@ -809,27 +809,11 @@ static int vp_impl_compare_pieces(const vp_impl_pieces *left, const vp_impl_piec
 
 /* ---- order of the rows */
 typedef enum vp_impl_sort {
-    VP_IMPL_SORT_HOST_AVERAGE,
-    VP_IMPL_SORT_HOST_TOTAL,
-    VP_IMPL_SORT_HOST_SELF,
-    VP_IMPL_SORT_DEVICE_AVERAGE,
-    VP_IMPL_SORT_DEVICE_TOTAL,
-    VP_IMPL_SORT_DEVICE_SELF,
-    VP_IMPL_SORT_HOST_MEMORY,
-    VP_IMPL_SORT_HOST_SELF_MEMORY,
-    VP_IMPL_SORT_DEVICE_MEMORY,
-    VP_IMPL_SORT_DEVICE_SELF_MEMORY,
-    VP_IMPL_SORT_CALLS,
-    VP_IMPL_SORT_PRIMITIVE,
-    VP_IMPL_SORT_FLOPS,
-    VP_IMPL_SORT_BYTES,
-    VP_IMPL_SORT_CUMULATIVE,
-    VP_IMPL_SORT_SELF,
-    VP_IMPL_SORT_NAME,
-    VP_IMPL_SORT_FILE,
-    VP_IMPL_SORT_LINE,
-    VP_IMPL_SORT_NAME_FILE_LINE,
-    VP_IMPL_SORT_STANDARD_NAME
+    VP_IMPL_SORT_HOST_AVERAGE, VP_IMPL_SORT_HOST_TOTAL, VP_IMPL_SORT_HOST_SELF, VP_IMPL_SORT_DEVICE_AVERAGE,
+    VP_IMPL_SORT_DEVICE_TOTAL, VP_IMPL_SORT_DEVICE_SELF, VP_IMPL_SORT_HOST_MEMORY, VP_IMPL_SORT_HOST_SELF_MEMORY,
+    VP_IMPL_SORT_DEVICE_MEMORY, VP_IMPL_SORT_DEVICE_SELF_MEMORY, VP_IMPL_SORT_CALLS, VP_IMPL_SORT_PRIMITIVE,
+    VP_IMPL_SORT_FLOPS, VP_IMPL_SORT_BYTES, VP_IMPL_SORT_CUMULATIVE, VP_IMPL_SORT_SELF, VP_IMPL_SORT_NAME,
+    VP_IMPL_SORT_FILE, VP_IMPL_SORT_LINE, VP_IMPL_SORT_NAME_FILE_LINE, VP_IMPL_SORT_STANDARD_NAME
 } vp_impl_sort;
 typedef struct vp_impl_sort_key { const char *name, *meaning; vp_impl_sort sort; } vp_impl_sort_key;
 static const vp_impl_sort_key vp_impl_sort_keys[] = {
@@ -963,11 +947,7 @@ VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes)
 }
 
 /* the sink's first failure is kept */
-typedef struct vp_impl_text {
-    vp_text_sink sink;
-    void *user;
-    vp_result result;
-} vp_impl_text;
+typedef struct vp_impl_text { vp_text_sink sink; void *user; vp_result result; } vp_impl_text;
 
 static void vp_impl_put_bytes(vp_impl_text *out, const char *text, size_t bytes) {
     if (out->result == VP_OK && bytes > 0) out->result = out->sink(out->user, text, bytes);
@@ -1072,32 +1052,12 @@ VP_API vp_ops_print_options vp_ops_print_options_default(void) {
 }
 
 typedef enum vp_impl_cell {
-    VP_IMPL_CELL_NAME,
-    VP_IMPL_CELL_HOST_SELF_PERCENT,
-    VP_IMPL_CELL_HOST_SELF,
-    VP_IMPL_CELL_HOST_TOTAL_PERCENT,
-    VP_IMPL_CELL_HOST_TOTAL,
-    VP_IMPL_CELL_HOST_AVERAGE,
-    VP_IMPL_CELL_DEVICE_SELF,
-    VP_IMPL_CELL_DEVICE_SELF_PERCENT,
-    VP_IMPL_CELL_DEVICE_TOTAL,
-    VP_IMPL_CELL_DEVICE_AVERAGE,
-    VP_IMPL_CELL_HOST_MEMORY,
-    VP_IMPL_CELL_HOST_SELF_MEMORY,
-    VP_IMPL_CELL_DEVICE_MEMORY,
-    VP_IMPL_CELL_DEVICE_SELF_MEMORY,
-    VP_IMPL_CELL_CALLS,
-    VP_IMPL_CELL_STAGE,
-    VP_IMPL_CELL_PART,
-    VP_IMPL_CELL_BLOCK,
-    VP_IMPL_CELL_STEP,
-    VP_IMPL_CELL_SHAPES,
-    VP_IMPL_CELL_SOURCE,
-    VP_IMPL_CELL_FLOPS,
-    VP_IMPL_CELL_GB_PER_S,
-    VP_IMPL_CELL_TFLOP_PER_S,
-    VP_IMPL_CELL_CEILING,
-    VP_IMPL_CELLS
+    VP_IMPL_CELL_NAME, VP_IMPL_CELL_HOST_SELF_PERCENT, VP_IMPL_CELL_HOST_SELF, VP_IMPL_CELL_HOST_TOTAL_PERCENT,
+    VP_IMPL_CELL_HOST_TOTAL, VP_IMPL_CELL_HOST_AVERAGE, VP_IMPL_CELL_DEVICE_SELF, VP_IMPL_CELL_DEVICE_SELF_PERCENT,
+    VP_IMPL_CELL_DEVICE_TOTAL, VP_IMPL_CELL_DEVICE_AVERAGE, VP_IMPL_CELL_HOST_MEMORY, VP_IMPL_CELL_HOST_SELF_MEMORY,
+    VP_IMPL_CELL_DEVICE_MEMORY, VP_IMPL_CELL_DEVICE_SELF_MEMORY, VP_IMPL_CELL_CALLS, VP_IMPL_CELL_STAGE,
+    VP_IMPL_CELL_PART, VP_IMPL_CELL_BLOCK, VP_IMPL_CELL_STEP, VP_IMPL_CELL_SHAPES, VP_IMPL_CELL_SOURCE,
+    VP_IMPL_CELL_FLOPS, VP_IMPL_CELL_GB_PER_S, VP_IMPL_CELL_TFLOP_PER_S, VP_IMPL_CELL_CEILING, VP_IMPL_CELLS
 } vp_impl_cell;
 typedef struct vp_impl_column {
     vp_impl_cell cell;
@@ -1117,12 +1077,8 @@ typedef struct vp_impl_table {
 
 static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const char *before, const char *after,
                                  int names_device, int32_t width) {
-    vp_impl_column *column = &table->columns[table->count++];
-    column->cell = cell;
-    column->before = before;
-    column->after = after;
-    column->names_device = names_device;
-    column->width = width;
+    const vp_impl_column column = {cell, before, after, names_device, width};
+    table->columns[table->count++] = column;
 }
 
 static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
@@ -1300,19 +1256,20 @@ static size_t vp_impl_rate_text(double rate, char out[64]) {
 /* the cells that are numbers */
 static size_t vp_impl_table_number(const vp_impl_table *table, const vp_op *op, vp_impl_cell cell, char out[64]) {
     const char *unit = table->options->time_unit;
+    const vp_op_rates rates = vp_op_rate(op, table->ops->clock, table->ops->ceilings);
+    const double calls = (double)op->calls;
     switch (cell) {
         case VP_IMPL_CELL_HOST_SELF_PERCENT: return vp_impl_percent_text(op->host_self_ns, table->host_self_ns, out);
         case VP_IMPL_CELL_HOST_SELF: return vp_impl_time_text((double)op->host_self_ns / 1e3, unit, out);
         case VP_IMPL_CELL_HOST_TOTAL_PERCENT: return vp_impl_percent_text(op->host_total_ns, table->host_self_ns, out);
         case VP_IMPL_CELL_HOST_TOTAL: return vp_impl_time_text((double)op->host_total_ns / 1e3, unit, out);
-        case VP_IMPL_CELL_HOST_AVERAGE:
-            return vp_impl_time_text((double)op->host_total_ns / 1e3 / (double)op->calls, unit, out);
+        case VP_IMPL_CELL_HOST_AVERAGE: return vp_impl_time_text((double)op->host_total_ns / 1e3 / calls, unit, out);
         case VP_IMPL_CELL_DEVICE_SELF: return vp_impl_time_text((double)op->device_self_ns / 1e3, unit, out);
         case VP_IMPL_CELL_DEVICE_SELF_PERCENT:
             return vp_impl_percent_text(op->device_self_ns, table->device_self_ns, out);
         case VP_IMPL_CELL_DEVICE_TOTAL: return vp_impl_time_text((double)op->device_total_ns / 1e3, unit, out);
         case VP_IMPL_CELL_DEVICE_AVERAGE:
-            return vp_impl_time_text((double)op->device_total_ns / 1e3 / (double)op->calls, unit, out);
+            return vp_impl_time_text((double)op->device_total_ns / 1e3 / calls, unit, out);
         case VP_IMPL_CELL_HOST_MEMORY: return vp_impl_memory_text(op->host_memory_bytes, out);
         case VP_IMPL_CELL_HOST_SELF_MEMORY: return vp_impl_memory_text(op->host_self_memory_bytes, out);
         case VP_IMPL_CELL_DEVICE_MEMORY: return vp_impl_memory_text(op->device_memory_bytes, out);
@@ -1322,12 +1279,9 @@ static size_t vp_impl_table_number(const vp_impl_table *table, const vp_op *op, 
         case VP_IMPL_CELL_STEP: return vp_impl_index_text(op->step, out);
         case VP_IMPL_CELL_FLOPS:
             return vp_impl_rate_text(op->flops > 0 ? (double)op->flops * table->flops_scale : (double)NAN, out);
-        case VP_IMPL_CELL_GB_PER_S:
-            return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).gb_per_s, out);
-        case VP_IMPL_CELL_TFLOP_PER_S:
-            return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).tflop_per_s, out);
-        case VP_IMPL_CELL_CEILING:
-            return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).ceiling_percent, out);
+        case VP_IMPL_CELL_GB_PER_S: return vp_impl_rate_text(rates.gb_per_s, out);
+        case VP_IMPL_CELL_TFLOP_PER_S: return vp_impl_rate_text(rates.tflop_per_s, out);
+        case VP_IMPL_CELL_CEILING: return vp_impl_rate_text(rates.ceiling_percent, out);
         default: out[0] = 0; return 0;
     }
 }
@@ -1586,13 +1540,11 @@ static void vp_impl_put_profile_titles(vp_impl_text *out, int32_t decimals) {
 VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
                                        void *user) {
     const vp_impl_sort_key *key = vp_impl_sort_find(ops->sort_key);
-    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_impl_text out = {sink, user, VP_OK};
     vp_op total;
     char text[64];
     int64_t rows = ops->count, i;
     if (!vp_impl_print_options_good(options) || !sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
-    out.sink = sink;
-    out.user = user;
     if (options->row_limit >= 0 && options->row_limit < rows) rows = options->row_limit;
     vp_impl_put_repeated(&out, ' ', 9);
     vp_impl_put_int(&out, total.calls);
@@ -1635,23 +1587,12 @@ VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_opt
 typedef struct vp_impl_op_number { const char *name; size_t offset; } vp_impl_op_number;
 static const vp_impl_op_number vp_impl_op_numbers[] = {
 #define VP_IMPL_OP_NUMBER(member) { #member, offsetof(vp_op, member) }
-    VP_IMPL_OP_NUMBER(calls),
-    VP_IMPL_OP_NUMBER(primitive_calls),
-    VP_IMPL_OP_NUMBER(host_total_ns),
-    VP_IMPL_OP_NUMBER(host_self_ns),
-    VP_IMPL_OP_NUMBER(host_cumulative_ns),
-    VP_IMPL_OP_NUMBER(host_min_ns),
-    VP_IMPL_OP_NUMBER(host_max_ns),
-    VP_IMPL_OP_NUMBER(device_total_ns),
-    VP_IMPL_OP_NUMBER(device_self_ns),
-    VP_IMPL_OP_NUMBER(device_min_ns),
-    VP_IMPL_OP_NUMBER(device_max_ns),
-    VP_IMPL_OP_NUMBER(flops),
-    VP_IMPL_OP_NUMBER(bytes),
-    VP_IMPL_OP_NUMBER(host_memory_bytes),
-    VP_IMPL_OP_NUMBER(host_self_memory_bytes),
-    VP_IMPL_OP_NUMBER(device_memory_bytes),
-    VP_IMPL_OP_NUMBER(device_self_memory_bytes),
+    VP_IMPL_OP_NUMBER(calls), VP_IMPL_OP_NUMBER(primitive_calls), VP_IMPL_OP_NUMBER(host_total_ns),
+    VP_IMPL_OP_NUMBER(host_self_ns), VP_IMPL_OP_NUMBER(host_cumulative_ns), VP_IMPL_OP_NUMBER(host_min_ns),
+    VP_IMPL_OP_NUMBER(host_max_ns), VP_IMPL_OP_NUMBER(device_total_ns), VP_IMPL_OP_NUMBER(device_self_ns),
+    VP_IMPL_OP_NUMBER(device_min_ns), VP_IMPL_OP_NUMBER(device_max_ns), VP_IMPL_OP_NUMBER(flops),
+    VP_IMPL_OP_NUMBER(bytes), VP_IMPL_OP_NUMBER(host_memory_bytes), VP_IMPL_OP_NUMBER(host_self_memory_bytes),
+    VP_IMPL_OP_NUMBER(device_memory_bytes), VP_IMPL_OP_NUMBER(device_self_memory_bytes),
     VP_IMPL_OP_NUMBER(memory_peak_bytes)
 #undef VP_IMPL_OP_NUMBER
 };
@@ -1748,11 +1689,9 @@ static void vp_impl_put_folded_frame(vp_impl_text *out, const char *name) {
     }
 }
 VP_API vp_result vp_ops_print_folded(const vp_ops *ops, vp_text_sink sink, void *user) {
-    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_impl_text out = {sink, user, VP_OK};
     vp_op total;
     if (!sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
-    out.sink = sink;
-    out.user = user;
     for (int64_t i = 0; i < ops->count; i++) {
         const vp_op *op = &ops->rows[i];
         const int64_t self_ns = ops->clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns;
@@ -1776,12 +1715,10 @@ VP_API vp_result vp_ops_print_folded(const vp_ops *ops, vp_text_sink sink, void 
 }
 
 VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user) {
-    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_impl_text out = {sink, user, VP_OK};
     vp_op total;
     int64_t i;
     if (!sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
-    out.sink = sink;
-    out.user = user;
     vp_impl_put(&out, "name,stage,part,block,step,shape,file,line,stack,");
     for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) vp_impl_put_field(&out, vp_impl_op_numbers[i].name);
     for (i = 0; i < VP_IMPL_OP_DERIVED; i++) {
@@ -1802,6 +1739,11 @@ static void vp_impl_json_double_or_null(vp_json_writer *writer, const char *key,
     vp_json_key(writer, key);
     if (value - value == 0.0) vp_json_double(writer, value);
     else vp_json_null(writer);
+}
+
+static void vp_impl_json_int(vp_json_writer *writer, const char *key, int64_t value) {
+    vp_json_key(writer, key);
+    vp_json_int(writer, value);
 }
 
 static void vp_impl_json_index(vp_json_writer *writer, const char *key, int32_t index) {
@@ -1837,22 +1779,19 @@ static void vp_impl_json_op(vp_json_writer *writer, const vp_ops *ops, const vp_
     vp_impl_json_index(writer, "step", op->step);
     vp_impl_json_shape(writer, op);
     vp_impl_json_text_or_null(writer, "file", op->file);
-    vp_json_key(writer, "line");
-    vp_json_int(writer, op->line);
+    vp_impl_json_int(writer, "line", op->line);
     vp_json_key(writer, "stack");
     vp_json_begin_array(writer);
     for (int32_t i = 0; i < op->stack_count; i++) {
         vp_json_begin_object(writer);
         vp_impl_json_text_or_null(writer, "name", op->stack[i].name);
         vp_impl_json_text_or_null(writer, "file", op->stack[i].file);
-        vp_json_key(writer, "line");
-        vp_json_int(writer, op->stack[i].line);
+        vp_impl_json_int(writer, "line", op->stack[i].line);
         vp_json_end_object(writer);
     }
     vp_json_end_array(writer);
     for (int32_t i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
-        vp_json_key(writer, vp_impl_op_numbers[i].name);
-        vp_json_int(writer, *vp_impl_op_number_of(&copy, i));
+        vp_impl_json_int(writer, vp_impl_op_numbers[i].name, *vp_impl_op_number_of(&copy, i));
     }
     vp_impl_op_derive(ops, op, self_ns, derived);
     for (int32_t i = 0; i < VP_IMPL_OP_DERIVED; i++)
@@ -1877,8 +1816,7 @@ VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops) {
     for (i = 0; i < 6; i++)
         if (ops->group_by >> i & 1) vp_json_string(writer, vp_impl_ops_groups[i]);
     vp_json_end_array(writer);
-    vp_json_key(writer, "group_by_stack_n");
-    vp_json_int(writer, ops->group_by_stack_n);
+    vp_impl_json_int(writer, "group_by_stack_n", ops->group_by_stack_n);
     vp_impl_json_text_or_null(writer, "clock", ops->clock == VP_OPS_DEVICE ? "device" : "host");
     vp_impl_json_text_or_null(writer, "sort_key", ops->sort_key);
     vp_impl_json_text_or_null(writer, "device_name", ops->device_name);
@@ -1891,12 +1829,9 @@ VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops) {
     vp_json_end_object(writer);
     vp_json_key(writer, "dropped");
     vp_json_begin_object(writer);
-    vp_json_key(writer, "calls");
-    vp_json_int(writer, ops->dropped_calls);
-    vp_json_key(writer, "host_ns");
-    vp_json_int(writer, ops->dropped_host_ns);
-    vp_json_key(writer, "device_ns");
-    vp_json_int(writer, ops->dropped_device_ns);
+    vp_impl_json_int(writer, "calls", ops->dropped_calls);
+    vp_impl_json_int(writer, "host_ns", ops->dropped_host_ns);
+    vp_impl_json_int(writer, "device_ns", ops->dropped_device_ns);
     vp_json_end_object(writer);
     vp_json_key(writer, "rows");
     vp_json_begin_array(writer);
@@ -1935,8 +1870,7 @@ static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, co
     vp_result result;
     if (in->result != VP_OK || vp_impl_read_type(in, node) == VP_JSON_NULL) return NULL;
     result = vp_json_text(in->json, node, text, in->capacity - in->used, &bytes);
-    if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* it contains a NUL, so it is not a C
-                                                                           * string */
+    if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* it contains a NUL */
     if (result != VP_OK) {
         vp_impl_read_fail(in, result == VP_ERR_CAPACITY ? result : VP_ERR_FORMAT, key, node);
         return NULL;
@@ -2132,13 +2066,8 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
 
 /* ---- schedule */
 VP_API const char *vp_schedule_state_name(vp_schedule_state state) {
-    switch ((int)state) {
-        case VP_SCHEDULE_NONE: return "NONE";
-        case VP_SCHEDULE_WARMUP: return "WARMUP";
-        case VP_SCHEDULE_RECORD: return "RECORD";
-        case VP_SCHEDULE_RECORD_AND_SAVE: return "RECORD_AND_SAVE";
-        default: return NULL;
-    }
+    static const char *const names[] = {"NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"};
+    return (int)state >= 0 && (int)state < 4 ? names[state] : NULL;
 }
 
 VP_API vp_schedule vp_schedule_default(void) {
