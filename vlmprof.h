@@ -16,17 +16,16 @@
  *     crops for a number of tokens     vp_select_crops, vp_select_vision_tokens, vp_select_tiling
  *     position of each vision token    vp_tokens_index_map, vp_tokens_image_ids
  *     time the stages of a request     vp_stage_begin, vp_stage_end, vp_stage_add, vp_stage_statistics
- *     percentiles and their intervals  vp_statistics_compute, vp_statistics_percentile_interval
- *     decide when to stop              vp_stop_decide
- *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset; for grids of knobs vp_sampler_grid
+ *     percentiles                      vp_statistics_compute; their intervals: vlmprof_statistics.h
+ *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset
  *     write results for vlmprof report samples/02_time_and_report.c; vlmprof help library lists the keys
  *     write JSON                       vp_json_writer_init, vp_json_begin_object, vp_json_key, ..., vp_json_finish
- *     read JSON                        vp_json_parse, vp_json_get, vp_json_at, vp_json_to_int, vp_json_text
+ *     read JSON                        vp_json_parse, vp_json_get, vp_json_at, ... (vlmprof_json.h)
  *
  * What it is
  *   When a vision-language model processes an image, where do the milliseconds go, and what accuracy do they buy? This
  *   header is the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
- *   samplers, a clock and statistics, JSON. It is one file to copy, and it needs no GPU, no Python and no weights.
+ *   samplers, a clock and statistics, a JSON writer. It is one file to copy. It needs no GPU, no Python and no weights.
  *   Companion headers in parts/ contain the other subjects. The program `vlmprof` is built from all of them.
  *
  * How to include it
@@ -43,22 +42,27 @@
  *                             replace malloc, calloc, realloc and free in the companions that allocate. Define all four
  *                             in every file that includes a header. Release memory that a declaration calls malloc'ed
  *                             with VP_FREE. vlmprof.h itself allocates nothing
- *   It needs stdint, stddef, string, math and time; link with -lm. It is plain C11 and also compiles as C++17.
+ *   It is plain C11 and also compiles as C++17. It needs <stdint.h>, <stddef.h>, <string.h> (memcpy, memset, strlen,
+ *   strcmp, strchr), <math.h> (sqrt, ceil, ceilf, fabs; link with -lm) and a clock: clock_gettime, that of Windows, or
+ *   on bare metal VLMPROF_CLOCK_NS. One #error names all of them if one is missing.
  *
  * Companion headers
  *   For another subject, copy its header from parts/ into the same folder. VLMPROF_IMPLEMENTATION compiles the
  *   functions of every header that a file includes. VLMPROF_SCORE_IMPLEMENTATION compiles only those of
  *   vlmprof_score.h, and so on for the others. VLMPROF_STATIC makes them static too. Inside a companion, search for
  *   ---- to jump to the next part.
- *     vlmprof_families.h    token counts of other model families by image size
+ *     vlmprof_families.h    token counts of other model families by image size; with vlmprof_json.h in the same folder
+ *                           also from the files of a checkpoint
  *     vlmprof_image.h       image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
  *                           Ubuntu: libstb-dev). Its first lines explain VLMPROF_STB_IMAGE, VLMPROF_STB_EXTERNAL and
  *                           VLMPROF_NO_STB
- *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
- *     vlmprof_score.h       scoring rules; also copy vlmprof_unicode.h
+ *     vlmprof_json.h        a strict reader of JSON
+ *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule; also copy vlmprof_json.h
+ *     vlmprof_score.h       scoring rules; also copy vlmprof_unicode.h and vlmprof_json.h
+ *     vlmprof_statistics.h  intervals of percentiles and means, paired differences
  *     vlmprof_trace.h       slices, marks and counters as a Chrome trace
- *     vlmprof_torch_trace.h  the same as torch.profiler writes them; also copy vlmprof_trace.h, vlmprof_ranges.h,
- *                           vlmprof_stages.h and vlmprof_file.h
+ *     vlmprof_torch_trace.h  the same as torch.profiler writes it; also copy vlmprof_trace.h, vlmprof_ranges.h,
+ *                           vlmprof_stages.h, vlmprof_file.h and vlmprof_json.h
  *   The other subjects are only in the library build/libvlmprof.a; the headers in parts/lib/ declare them.
  *     vlmprof_config.h      config.json, built-in shapes, a model's tensors
  *     vlmprof_checkpoint.h  safetensors
@@ -102,10 +106,9 @@
  *   >>tiler           geometry of crops and patches, tilings, layout of an image
  *   >>select          target tokens <-> crops <-> tiling <-> resolution
  *   >>tokens          position of each vision token in the sequence
- *   >>sampler         NumPy's MT19937, choice without replacement, active blocks, knob grids, shards
- *   >>timer           monotonic clock, stages of a request, sums and percentiles as NumPy computes them, intervals,
- *                     outliers, stop rule
- *   >>json            writer, strict reader, numbers, UTF-8
+ *   >>sampler         NumPy's MT19937, choice without replacement
+ *   >>timer           monotonic clock, stages of a request, sums and percentiles as NumPy computes them
+ *   >>json            writer, shortest text of a number
  *   >>implementation  start of the second half
  *
  * Vocabulary
@@ -148,7 +151,7 @@
  * Numerics
  *   Tilings, token counts, resized sizes, random draws, percentiles and sums repeat the reference's operations in
  *   the same float width and the same order, so that results are equal and not just close. They
- *   do so under -ffast-math, contraction and x87, too: pragmas around each implementation switch these off (gcc,
+ *   also do so under -ffast-math, contraction and x87: pragmas around each implementation switch these off (gcc,
  *   clang, MSVC, ICC). With a compiler whose pragmas are not known, layouts, counts and statistics check its
  *   arithmetic and return VP_ERR_UNSUPPORTED. On 32-bit x86, implementations use SSE2. Checks are written so that NaN
  *   fails them.
@@ -160,7 +163,12 @@
  *
  * Last revisions
  *   0.2.0 (2026-11) the single header was split into this one and its companions in parts/; VLMPROF_CORE,
- *                   VLMPROF_FAMILIES and VLMPROF_RANGES no longer have an effect; vp_sampler_grid takes up to 8 knobs
+ *                   VLMPROF_FAMILIES and VLMPROF_RANGES no longer have an effect. Old names: vp_fail is vp_error_set,
+ *                   vp_range vp_range_record, vp_slot vp_family_slot, vp_beta vp_statistics_beta, namespace vp vlmprof.
+ *                   vp_student_upper, vp_order_rank and vp_all_finite also begin with vp_statistics_. The JSON reader
+ *                   and vp_json_raw are in vlmprof_json.h, intervals in vlmprof_statistics.h. vp_message is internal;
+ *                   vp_stop_decide, vp_statistics_outliers, vp_sampler_grid, _blocks, _stratified and _shard are
+ *                   part of the program
  *   0.1.0 (2026-11) first version
  */
 #ifndef VLMPROF_H
@@ -191,9 +199,9 @@
 #define VP_EXTERN_C_BEGIN
 #define VP_EXTERN_C_END
 #endif
-/* VP_EXACT_BEGIN VP_EXACT_WIDTH and VP_EXACT_END enclose implementations. What stands between them computes as it is
- * written, operation by operation, in the width of its types, whatever the flags of the including file say: -ffast-math
- * or parts of it, contraction, /fp:fast, x87. (gcc heeds only one such pragma of a macro, so there are two macros.) */
+/* VP_EXACT_BEGIN VP_EXACT_WIDTH and VP_EXACT_END enclose implementations. The code between them computes each operation
+ * in the width of its types, in the order of the text, whatever the flags of the including file: -ffast-math or parts
+ * of it, contraction, /fp:fast, x87. (gcc heeds only one such pragma of a macro, so there are two macros.) */
 #define VP_EXACT_WIDTH
 #if defined(VP_EXACT_BEGIN) && defined(VP_EXACT_END)
 #define VP_IMPL_ARITHMETIC_UNKNOWN /* the including file's own words, or a compiler without any: functions check */
@@ -225,8 +233,8 @@ no-finite-math-only,signed-zeros,trapping-math,fp-contract=off\")")
 #define VP_EXACT_BEGIN
 #define VP_EXACT_END
 #endif
-/* A product that is about to be added. clang fuses across statements and ignores its own pragma if told
- * -ffp-contract=fast, so there the product goes through memory. */
+/* A product that is about to be added. With -ffp-contract=fast clang fuses across statements and ignores its own
+ * pragma, so there the product goes through memory. */
 #if defined(__clang__) && (defined(__FMA__) || !defined(__x86_64__))
 static inline double vp_impl_rounded(double value) {
     volatile double kept = value;
@@ -317,9 +325,9 @@ typedef struct vp_error {
 
 /* The fixed text of a result code; never NULL. */
 VP_API const char *vp_result_text(vp_result result);
-/* Fills an error (NULL is allowed) and returns its code, so that `return vp_fail(...)` reads well. Long texts are
+/* Fills an error (NULL is allowed) and returns its code, so that `return vp_error_set(...)` reads well. Long texts are
  * cut; bytes of `text` that are not UTF-8 become '?'. */
-VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text);
+VP_API vp_result vp_error_set(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text);
 
 /* A bump allocator over the caller's memory; used by the sections that need more than fixed buffers. */
 typedef struct vp_arena {
@@ -337,20 +345,38 @@ VP_API vp_arena vp_arena_over(void *memory, size_t bytes);
 
 /* ---- small helpers that the companion headers share; any program may use them
  * *out = a + b, or a * b. Returns 1, or 0 if that overflows (out is then untouched). */
-VP_API int vp_size_add(size_t a, size_t b, size_t *out);
-VP_API int vp_size_multiply(size_t a, size_t b, size_t *out);
+VP_INLINE int vp_size_add(size_t a, size_t b, size_t *out) {
+    if (b > SIZE_MAX - a) return 0;
+    *out = a + b;
+    return 1;
+}
+VP_INLINE int vp_size_multiply(size_t a, size_t b, size_t *out) {
+    if (b != 0 && a > SIZE_MAX / b) return 0;
+    *out = a * b;
+    return 1;
+}
 /* Copies a text into `capacity` >= 1 bytes and always ends it with a NUL; NULL counts as "". Names may come from
  * hostile files: control bytes become '?' so that an error stays on one line, and a cut never splits a UTF-8
  * character. */
 VP_API void vp_text_copy(char *out, size_t capacity, const char *text);
-/* A text built in pieces, without stdio, for messages that contain numbers. Start with {{0}, 0}; long texts are
- * cut. */
-typedef struct vp_message {
+/* A text built in pieces, without stdio, for messages that contain numbers. Starts as {{0}, 0}; long texts are cut. */
+typedef struct vp_impl_message {
     char text[320];
     size_t bytes;
-} vp_message;
-VP_API void vp_message_text(vp_message *message, const char *text); /* appends a text; NULL counts as "" */
-VP_API void vp_message_int(vp_message *message, int64_t value);     /* appends a number */
+} vp_impl_message;
+VP_INLINE void vp_impl_message_text(vp_impl_message *message, const char *text) {
+    for (; text && *text && message->bytes + 1 < sizeof message->text; text++) message->text[message->bytes++] = *text;
+    message->text[message->bytes] = 0;
+}
+VP_INLINE void vp_impl_message_int(vp_impl_message *message, int64_t value) {
+    char digits[24];
+    size_t i = sizeof digits - 1;
+    uint64_t rest = value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value;
+    digits[i] = 0;
+    do digits[--i] = (char)('0' + (char)(rest % 10)); while (rest /= 10);
+    if (value < 0) digits[--i] = '-';
+    vp_impl_message_text(message, digits + i);
+}
 
 /* =================================================================================== geometry and tiler >>tiler
  * Image size -> tiling (rows x cols of crops) -> canvas, resized size, pads. Integers in pixels. Nothing is
@@ -552,89 +578,6 @@ VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t coun
  * out:     scratch  int64 [population]; the first *kept entries are the result, ascending
  * returns: VP_OK */
 VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept);
-/* The same choice, but every stratum (value of a field) keeps its proportion.
- * in:      stratum  uint32 [population]  stratum of each record, 0..strata - 1
- * out:     scratch  int64 [population + 2 * strata]; the first *kept entries are the result, ascending
- * returns: VP_OK; VP_ERR_RANGE: a stratum >= strata, or a population over 2^31 - 1
- * rule:    quota = count * members / population, truncated. The remaining records go to the largest remainders, the
- *          lower stratum first. If count >= population, all are kept. One generator, RandomState(seed), shuffles the
- *          strata in order as numpy does; the first `quota` members of each are kept
- * numeric: integers only: the same records everywhere
- * memory:  2.5 KB of stack */
-VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, size_t population, uint32_t strata,
-                                       size_t count, int64_t *scratch, size_t *kept);
-/* Chooses the active blocks of a configuration.
- * in:      active      1..block_count
- *          scores      double [block_count], NaN if the file has no score; NULL or all NaN: the first `active` blocks
- *          are taken
- *          file_order  int32 [block_count]: position of each block in the file, for ties; NULL: index order
- * out:     blocks      int32 [active], ascending
- * returns: VP_OK; VP_ERR_RANGE: active < 1 or > block_count; VP_ERR_MISMATCH: too few blocks have a score
- * rule:    the first and the last block are kept (active 1: only the first); the others are those with the highest
- *          scores
- * source:  ChulanZhang/molmo_hf experiments/core_exp/acc_lat_profiling.py. There active 1 gives two blocks, too few
- *          scores give too few blocks, and active > block_count gives all blocks; here these are errors */
-VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
-                                   int32_t *blocks);
-
-/* Which points of a grid of knobs a sweep visits. n is the length of a knob's list, and its entries are 0..n-1. The
- * reference's grids are first knob (tiers, crops) x top_k x blocks; here its rules apply to any number of knobs. */
-#define VP_GRID_STRATEGIES(X) \
-    X(VP_GRID_FULL, 0, "full", "every combination") \
-    X(VP_GRID_BALANCED, 1, "balanced", "entries 0, n/2, n-1 of each list") \
-    X(VP_GRID_STRATIFIED, 2, "stratified", "the same entries; the reference repeats them in lists under 3") \
-    X(VP_GRID_BOUNDARY, 3, "boundary", "the same entries, for the second list (top_k) 0, n/4, n/2, 3n/4, n-1") \
-    X(VP_GRID_CUSTOM_SPARSE, 4, "custom_sparse", "every second entry, starting at 0: can miss the last") \
-    X(VP_GRID_LHS, 5, "lhs", "a Latin hypercube: each value of a knob equally often, to within one") \
-    X(VP_GRID_SEED_LHS, 6, "seed_lhs", "the reference's lhs: min(50, combinations / 4) independent draws")
-
-typedef enum vp_grid_strategy {
-#define VP_GRID_ENUM(name, value, text, meaning) name = value,
-    VP_GRID_STRATEGIES(VP_GRID_ENUM)
-#undef VP_GRID_ENUM
-    VP_GRID_STRATEGY_LAST_ = 6
-} vp_grid_strategy;
-
-#define VP_GRID_LHS_POINTS_MAX 4096
-#define VP_GRID_KNOBS_MAX 8
-
-/* The name of a strategy; NULL outside the list, so counting up from 0 until NULL lists all. */
-VP_API const char *vp_sampler_strategy_name(int32_t strategy);
-/* returns: VP_OK; VP_ERR_NOT_FOUND: no strategy has this name */
-VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *strategy);
-/* The default number of points for lhs: the reference's min(50, combinations / 4), but at least the length of the
- * longest list, so that all values occur.
- * in:      counts  int32 [knobs]  lengths of the lists
- * returns: 1..VP_GRID_LHS_POINTS_MAX; 0 if a count is < 1 or knobs is outside 1..VP_GRID_KNOBS_MAX */
-VP_API size_t vp_sampler_lhs_points(const int32_t *counts, int32_t knobs);
-/* The points that a strategy visits, as indices into the lists. No point occurs twice.
- * in:      counts      int32 [knobs]  lengths of the lists, each >= 1; knobs is 1..VP_GRID_KNOBS_MAX
- *          seed        lhs and seed_lhs only; the reference uses 42
- *          points      lhs only: 1..min(combinations, VP_GRID_LHS_POINTS_MAX)
- *          capacity    points that fit
- * out:     index       int32 [capacity, knobs]  the first *needed rows; NULL only counts
- *          needed      number of points, may be NULL; on VP_OK and VP_ERR_CAPACITY
- *          duplicates  number of the reference's repeated points, omitted here; may be NULL; set when `needed` is
- * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, knobs or points outside
- *          their range, a count < 1, or a size that overflows size_t
- * rule:    the first knob varies slowest, the last one fastest; lhs and seed_lhs are in drawing order. lhs: a balanced
- *          design without repeats. Its rows follow the diagonals of the grid. Values are permuted at random or, in a
- *          list longer than points, taken at equal steps. Random swaps within a knob follow, except those that would
- *          repeat a point
- * source:  ChulanZhang/molmo_hf, combined experiments (the current one accepts any name and runs the full grid); lhs:
- *          McKay et al. 1979
- * numeric: integers only: the same points everywhere
- * memory:  4.2 KB of stack; the time of lhs grows with the square of points */
-VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t *counts, int32_t knobs, uint32_t seed,
-                                 size_t points, int32_t *index, size_t capacity, size_t *needed, size_t *duplicates);
-
-/* Rank r of n works on indices r, r + n, r + 2n, ... below count: every index belongs to exactly one rank; none is
- * padded or repeated.
- * out:     first, stride, shard_count  index i of the shard, 0 <= i < *shard_count, is *first + i * *stride
- * returns: VP_OK, also for an empty shard; VP_ERR_RANGE: ranks < 1 or rank outside 0..ranks-1 */
-VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride,
-                                  size_t *shard_count);
-
 /* ================================================================================================= timer >>timer
  * A clock, and statistics of samples. Values may have any unit; all functions except the clock are pure.
  * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
@@ -647,9 +590,11 @@ typedef struct vp_statistics {
     double mean, std, min, p50, p95, p99, max; /* std: population (ddof 0); percentiles: numpy linear (type 7) */
 } vp_statistics;
 
+typedef struct vp_estimate { double value, low, high; } vp_estimate; /* with its interval; an unknown end is NaN */
+
 /* ---- the stages of your own requests. A mark is one run of a stage. Marks nest: mark a request, and inside it the
- * vision encoder, prefill and decode steps. Work on a GPU must be complete before its mark ends; or add its marks later,
- * with the times of the device. Each thread, and each stream of a device, has its own clock. With VLMPROF_OFF,
+ * vision encoder, prefill and decode steps. Work on a GPU must be complete before its mark ends; or add its marks
+ * later, with the times of the device. Each thread, and each stream of a device, has its own clock. With VLMPROF_OFF,
  * vp_stage_begin, _end, _add and _reset compile to nothing; arguments with side effects are still evaluated. */
 typedef struct vp_stage_mark {
     const char *name;         /* the caller's; must outlive the mark */
@@ -704,6 +649,8 @@ VP_INLINE vp_result vp_impl_off(void) { return VP_OK; }
  * rule: fewer than 8 values are added in order, up to 128 in eight running sums; a longer list is split in two at a
  *       multiple of 8 */
 VP_API double vp_statistics_sum(const double *values, size_t count);
+/* The same sum of (value - centre)^2. */
+VP_API double vp_statistics_squares(const double *values, size_t count, double centre);
 VP_API double vp_statistics_mean(const double *values, size_t count); /* NaN for count 0 */
 VP_API double vp_statistics_std(const double *values, size_t count);  /* population; NaN for count 0 */
 /* Linear percentile.
@@ -721,128 +668,15 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
  *          numpy) */
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics);
 
-/* ---- inference from samples. A confidence is a share: 0.95. If there are too few values for an answer, the result is
- * VP_ERR_UNSUPPORTED or, in a struct, NaN; it is never a guess. Values must be independent; the caller removes warm-up
- * and drift. */
-/* Returns whether `count` values are enough for this percentile.
- * returns: 1 if count is at least 3 / min(p, 1 - p) (P50: 6, P95: 60, P99: 300); at least one value is then beyond the
- *          percentile with 95 % probability. Otherwise 0, also for percentiles 0, 100 and NaN */
-VP_API int vp_statistics_percentile_supported(size_t count, double percentile);
-/* The smallest count that has an interval of this percentile (see below); 6 for P50 at confidence 0.95.
- * returns: the count; 0 if the percentile is not inside 0..100 or the confidence not inside 0..1, limits excluded */
-VP_API size_t vp_statistics_percentile_needs(double percentile, double confidence);
-/* Distribution-free confidence interval of a percentile; its ends are two of the values.
- * in:      sorted      double [count], ascending
- *          percentile  0..100, confidence 0..1, ends excluded
- * returns: VP_OK; VP_ERR_RANGE: a percentile or confidence is outside its range, or an end of the interval is not
- *          finite; VP_ERR_UNSUPPORTED: fewer values than vp_statistics_percentile_needs
- * rule:    B binomial (count, p): low is the l-th value, with the largest l for which P(B < l) <= (1 - confidence) / 2;
- *          high is the h-th value, with the smallest h for which P(B >= h) <= (1 - confidence) / 2. The coverage is at
- *          least `confidence`
- * source:  Hahn and Meeker, Statistical Intervals (1991), 5.2 */
-VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile,
-                                                   double confidence, double *low, double *high);
-/* Quantile of Student's t distribution.
- * in:      probability  1e-12..1 - 1e-12
- *          degrees      >= 1; infinity is the normal distribution
- * returns: t with P(T <= t) = probability; NaN outside the ranges
- * numeric: 1e-8 relative or better, by bisection of the regularised incomplete beta function */
-VP_API double vp_statistics_student(double probability, double degrees);
-/* Student's confidence interval of the mean.
- * returns: VP_OK; VP_ERR_RANGE: a value or an end is not finite, or the confidence is outside 0..1; VP_ERR_UNSUPPORTED:
- *          fewer than 2 values
- * rule:    mean -+ t(1/2 + confidence / 2, count - 1) * s / sqrt(count), where s divides by count - 1 */
-VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low,
-                                             double *high);
-
-#define VP_OUTLIER_THRESHOLD 3.5 /* Iglewicz and Hoaglin's; hyperfine's is 10 */
-/* The threshold above flags 10 % of 3 normally distributed values, 5 % of 5, 1.7 % of 10 and 0.1 % of 100. */
-#define VP_OUTLIER_COUNT_MIN 5
-typedef struct vp_outliers {
-    size_t count;         /* flagged values */
-    double median, mad;   /* mad: median absolute deviation from the median */
-    double first_score;   /* modified z score of the first value */
-    int slow_first;       /* 1 if first_score > threshold: caches were cold, or warm-up was too short */
-} vp_outliers;
-/* Flags outliers without removing them.
- * in:      values     double [count], in the order of measurement
- *          threshold  > 0: VP_OUTLIER_THRESHOLD
- * out:     scratch    double [count]; not `values`
- *          flags      uint8 [count], 0 or 1; may be NULL
- * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold is not above 0;
- *          VP_ERR_UNSUPPORTED: fewer than VP_OUTLIER_COUNT_MIN values
- * rule:    |z| > threshold, z = 0.6745 (x - median) / mad. If mad is 0 (half of the values are equal): z = (x - median)
- *          / (1.253314 times the mean absolute deviation). If that is 0 too, all values are equal and none is flagged
- * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); slow first value: sharkdp/hyperfine */
-VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch,
-                                        uint8_t *flags, vp_outliers *outliers);
-
-typedef struct vp_estimate { double value, low, high; } vp_estimate; /* an unknown end is NaN */
-typedef struct vp_paired {
-    size_t count;
-    vp_estimate mean, median;                   /* second - first; 95 % intervals: Student's, order statistics */
-    vp_estimate relative_mean, relative_median; /* the same, divided by the mean of first; NaN unless it is above 0 */
-    double share_greater;                       /* share of pairs with second > first */
-} vp_paired;
-/* Paired differences, such as between runs without and with stage times, or between two configurations on the same
- * samples.
- * in:      first, second  double [count], finite
- * out:     scratch        double [count]: the sorted differences
- * returns: VP_OK; VP_ERR_RANGE: count 0, or a difference is not finite */
-VP_API vp_result vp_statistics_paired(const double *first, const double *second, size_t count, double *scratch,
-                                      vp_paired *paired);
-
-#define VP_STOPS(X) \
-    X(VP_STOP_NOT, 0, "not", "continue") \
-    X(VP_STOP_RUNS, 1, "runs", "all runs are done, and no half-width is set") \
-    X(VP_STOP_INTERVAL, 2, "interval", "the interval is narrow enough") \
-    X(VP_STOP_BOX, 3, "box", "the time is up") \
-    X(VP_STOP_MAX, 4, "max", "no more runs are allowed")
-typedef enum vp_stop {
-#define VP_STOP_ENUM(name, value, text, meaning) name = value,
-    VP_STOPS(VP_STOP_ENUM)
-#undef VP_STOP_ENUM
-    VP_STOP_LAST_ = 4
-} vp_stop;
-VP_API const char *vp_stop_name(int32_t stop); /* NULL outside the list */
-typedef struct vp_stop_rule {
-    int64_t min_runs, max_runs; /* 1 <= min_runs <= max_runs; max_runs only matters with a half-width */
-    double half_width;          /* target for the interval of P50, as a share of P50: 0.01 is +-1 %; 0: exactly min_runs
-                                 * runs */
-    double confidence;          /* confidence of that interval: 0.95 */
-    int64_t box_ns;             /* time limit for all runs of a point; 0: no limit */
-} vp_stop_rule;
-/* Decides whether another run is needed. Call it after each run.
- * in:      values      double [count]  values of the runs so far
- *          elapsed_ns  time since the start of the first run
- * out:     scratch     double [count]
- *          stop        VP_STOP_NOT or the reason to stop
- * returns: VP_OK; VP_ERR_RANGE: a field of the rule is outside its range, elapsed_ns < 0, or a value is not finite
- * rule:    with fewer than min_runs runs: continue, regardless of the time. Then "runs" or, with a half-width, the
- *          first of "interval", "max" and "box" that applies. The half-width is half the length of
- *          vp_statistics_percentile_interval, which needs vp_statistics_percentile_needs values. Checking after every
- *          run makes the stated confidence slightly optimistic */
-VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
-                                double *scratch, vp_stop *stop);
-
-/* ---- distributions used by tests and intervals
- * The regularised incomplete beta function I_x(a, b). The caller passes both x and y = 1 - x, because the one near 1
- * cannot represent the other precisely. */
-VP_API double vp_beta(double a, double b, double x, double y);
-/* P(T > t) of Student's t distribution; infinite degrees: the normal distribution. t >= 0, degrees > 0, unchecked. */
-VP_API double vp_student_upper(double t, double degrees);
-/* The largest l in 0..count with P(B < l) <= tail, B binomial (count, chance); 0 if not even the smallest value can be
- * an end of an interval. */
-VP_API size_t vp_order_rank(size_t count, double chance, double tail);
 /* Returns 1 if no value is NaN or infinite. */
-VP_API int vp_all_finite(const double *values, size_t count);
+VP_API int vp_statistics_all_finite(const double *values, size_t count);
 /* Sorts values ascending, in place; NaN is not allowed. */
 VP_API void vp_sort_double(double *values, size_t count);
 
 /* ================================================================================================== json >>json
- * Writer, strict reader and the two number conversions. No allocation, no stdio, no locale.
+ * Writer and the text of a number; the reader is in vlmprof_json.h. No allocation, no stdio, no locale.
  * memory:  only the caller's buffers, and less than 3 KiB of stack
- * threads: reentrant; one writer per thread; a parsed vp_json is read-only and may be shared */
+ * threads: reentrant; one writer per thread */
 
 /* Receives the text in pieces. A piece may be a single byte and is not NUL-terminated. Any result except VP_OK stops
  * the writer with that code. */
@@ -853,7 +687,7 @@ typedef vp_result (*vp_json_sink)(void *user, const char *text, size_t bytes);
  * the text ends where the error is: after `{"x": ` if the value of x is NaN.
  * returns: (in `result`, and from vp_json_finish) VP_OK; VP_ERR_STATE: a value without a key in an object, a key
  *          outside an object, an end call without its begin call, no or a second top-level value, an open container;
- *          VP_ERR_FORMAT: text that is not UTF-8 or NULL, a raw value that is not JSON; VP_ERR_RANGE: NaN or infinity,
+ *          VP_ERR_FORMAT: text that is not UTF-8 or NULL; VP_ERR_RANGE: NaN or infinity,
  *          more than 64 levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is full; the sink's code
  * rule:    separators are ", " and ": ". With an indent, members and containers start new lines; scalars of an array
  *          share one. Escapes are \" \\ \n \r \t \b \f, and \u00xx for other control characters; all else stays UTF-8
@@ -885,72 +719,13 @@ VP_API void vp_json_int(vp_json_writer *writer, int64_t value);
 VP_API void vp_json_double(vp_json_writer *writer, double value); /* text of vp_number_format */
 VP_API void vp_json_bool(vp_json_writer *writer, int value);
 VP_API void vp_json_null(vp_json_writer *writer);
-/* One complete JSON value, checked, then copied unchanged. */
-VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes);
+/* Copies one JSON value unchanged and unchecked; vp_json_raw (vlmprof_json.h) checks it first. */
+VP_API void vp_json_raw_unchecked(vp_json_writer *writer, const char *text, size_t bytes);
 /* Checks that everything is closed, and writes a NUL after the text in a buffer (into the last byte of a full one).
  * Returns writer->result. */
 VP_API vp_result vp_json_finish(vp_json_writer *writer);
 /* Stops the writer with the caller's error. vp_json_finish returns the first error. */
 VP_API void vp_json_fail(vp_json_writer *writer, vp_result result);
-
-typedef enum vp_json_type { VP_JSON_NULL, VP_JSON_FALSE, VP_JSON_TRUE, VP_JSON_NUMBER, VP_JSON_STRING, VP_JSON_ARRAY,
-                            VP_JSON_OBJECT } vp_json_type;
-typedef struct vp_json_node {
-    uint8_t type;        /* a vp_json_type; keys are VP_JSON_STRING */
-    uint8_t escaped;     /* string: contains a backslash */
-    uint32_t count;      /* array: elements; object: members (a member is a key node followed by its value); else 0 */
-    uint32_t end;        /* index one past this node's subtree: the next sibling */
-    uint64_t start, bytes; /* position and size of the value in the text; a string without its quotes, still escaped */
-} vp_json_node;
-/* Nodes in document order: node 0 is the top-level value, and a container's children follow it. The caller owns text
- * and nodes. */
-typedef struct vp_json { const char *text; const vp_json_node *nodes; uint32_t node_count; } vp_json;
-#define VP_JSON_NONE UINT32_MAX /* "no such node"; every reader function accepts it, so lookups can be chained */
-
-/* Parses one JSON text strictly. Strings must be UTF-8, and nesting at most 64 levels. Trailing text, comments, NaN and
- * a byte order mark are errors.
- * in:      text    char [bytes]       need not be NUL-terminated
- * in:      nodes   [capacity]         NULL only checks and counts; contents are unspecified on failure
- * out:     json    may be NULL        on VP_OK
- * out:     needed  number of nodes in the text, may be NULL; on VP_OK and VP_ERR_CAPACITY
- * returns: VP_OK; VP_ERR_CAPACITY: the text is valid but has more nodes than fit (always so if nodes is NULL);
- *          VP_ERR_FORMAT: malformed; error->offset is the byte offset; VP_ERR_RANGE: nested deeper than 64 levels, or
- *          more than 2^32 - 2 nodes
- * rule:    one pass, no recursion; duplicate keys are allowed here (see vp_json_has_duplicates)
- * source:  RFC 8259; UTF-8 by table 3-7 of the Unicode standard */
-VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json,
-                               size_t *needed, vp_error *error);
-/* Index of a member's value, or VP_JSON_NONE (also if `object` is VP_JSON_NONE). Linear time. Keys are compared
- * unescaped; of equal keys the last one counts. */
-VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *key);
-/* Index of an element, or VP_JSON_NONE. Linear time; to visit all, start at array + 1 and follow `end`. */
-VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index);
-/* Returns 1 if a node is a string whose unescaped text equals `text`. */
-VP_API int vp_json_equals(const vp_json *json, uint32_t string, const char *text);
-/* The same for a text of `bytes` bytes, which may contain NULs. */
-VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char *text, size_t bytes);
-/* Finds the first key, in document order, that repeats an earlier one of the same object. Nested objects are ignored.
- * in:      scratch    uint32 [capacity]   capacity at least nodes[object].count
- * out:     duplicate  node index of that key, or VP_JSON_NONE if all differ; on VP_OK
- * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not an object)
- * rule:    keys are compared unescaped; heap sort: n log n for any keys */
-VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity,
-                                        uint32_t *duplicate);
-/* Unescaped text of a string or key, followed by a NUL. \u0000 becomes a NUL byte inside it: *needed becomes the true
- * length.
- * out:     needed  bytes without the final NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY (out NULL only counts)
- * returns: VP_OK, VP_ERR_CAPACITY (fewer than *needed + 1), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a
- *          string)
- * rule:    an escaped surrogate without its partner becomes U+FFFD */
-VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, size_t capacity, size_t *needed);
-/* A number as an integer: 3, 3.0, 30e-1 are 3.
- * returns: VP_OK, VP_ERR_FORMAT (not whole), VP_ERR_RANGE (not an int64), VP_ERR_NOT_FOUND (no such node),
- *          VP_ERR_MISMATCH (not a number)
- * numeric: exact; never converted through a double */
-VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value);
-/* A number as a double. returns, numeric: as vp_number_parse; VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a
- * number) */
-VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double *value);
 
 /* The shortest text that reads back to the same double, in the layout of Python's repr: 0.1, 3.0, -0.0, 1e-07,
  * 1.5e+300; valid JSON.
@@ -959,22 +734,8 @@ VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double 
  * numeric: exact; among the shortest texts the one nearest to the value
  * source:  Steele, White: How to print floating-point numbers accurately (1990); Burger, Dybvig (1996) */
 VP_API size_t vp_number_format(double value, char *out);
-/* The double nearest to a JSON number of any length, ties to even; numbers that are too small become subnormal or 0.
- * returns: VP_OK, VP_ERR_FORMAT (not exactly one JSON number: no blanks, no leading +), VP_ERR_RANGE (beyond the
- *          largest double)
- * numeric: correctly rounded; about 40 ns for up to 15 digits and small exponents, else about a microsecond */
-VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
-/* Bytes of an unprintable character at the start of the text; 0 if the text is empty or starts with a printable one.
- * Unprintable are control characters (C0, DEL, C1), those that change the writing direction (U+061C, U+200E, U+200F,
- * U+202A..U+202E, U+2066..U+2069), line and paragraph separators (U+2028, U+2029), and bytes that are not UTF-8.
- * source: Unicode Standard Annex 9, section 2 */
-VP_API size_t vp_utf8_control(const char *text, size_t bytes);
-/* Number of bytes before the first unprintable character. */
-VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes);
-/* Writes a code point up to U+10FFFF as UTF-8 into out[4]; returns the number of bytes, 1..4. */
-VP_API size_t vp_utf8_put(char *out, uint32_t code);
 
 VP_EXTERN_C_END
 #endif /* VLMPROF_H */
@@ -983,10 +744,140 @@ VP_EXTERN_C_END
  * IMPLEMENTATION >>implementation
  * ================================================================================================================ */
 #if defined(VLMPROF_IMPLEMENTATION) && !defined(VLMPROF_IMPLEMENTATION_DONE)
+/* What a platform must have: <math.h>, <string.h> and a clock. */
+#ifdef __has_include
+#if !__has_include(<math.h>) || !__has_include(<string.h>)
+#define VP_IMPL_LACKING
+#endif
+#if !defined(VLMPROF_CLOCK_NS) && __has_include(<time.h>)
+#include <time.h>
+#endif
+#elif !defined(VLMPROF_CLOCK_NS)
+#include <time.h>
+#endif
+#if !defined(VLMPROF_CLOCK_NS) && !defined(_WIN32) && !defined(CLOCK_MONOTONIC) && !defined(__linux__)
+#define VP_IMPL_LACKING
+#endif
+#ifdef VP_IMPL_LACKING
+#error "vlmprof.h needs <math.h>, <string.h> and a clock: clock_gettime (in strict C11 also _POSIX_C_SOURCE 200112L, \
+defined before the first include), or VLMPROF_CLOCK_NS, defined as an int64_t expression in nanoseconds"
+#endif
+#endif
+
+/* ---- what this header shares with vlmprof_json.h, which may be compiled in another file */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_JSON_IMPLEMENTATION)) && !defined(VP_IMPL_JSON_SHARED)
+#define VP_IMPL_JSON_SHARED
+#include <string.h>
+enum { VP_IMPL_JSON_DEPTH = 64 };
+
+/* Bytes of the one well-formed UTF-8 character at the start of `text` (1..4), or 0. Table 3-7 of the Unicode
+ * standard: no overlong forms, no surrogates, nothing above U+10FFFF. Only the range of the second byte depends on
+ * the first. */
+static size_t vp_impl_json_utf8_step(const unsigned char *text, size_t left) {
+    unsigned first, low = 0x80, high = 0xBF;
+    size_t length, i;
+    if (left == 0) return 0;
+    first = text[0];
+    if (first < 0x80) return 1;
+    if (first < 0xC2 || first > 0xF4) return 0;
+    length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (left < length) return 0;
+    if (first == 0xE0) low = 0xA0;
+    if (first == 0xED) high = 0x9F;
+    if (first == 0xF0) low = 0x90;
+    if (first == 0xF4) high = 0x8F;
+    if (text[1] < low || text[1] > high) return 0;
+    for (i = 2; i < length; i++)
+        if ((text[i] & 0xC0) != 0x80) return 0;
+    return length;
+}
+
+/* Number of bytes at the start of `text`, in whole words, that need no attention inside a JSON string: ASCII from 0x20,
+ * except '"' and '\'. It tests eight bytes at a time: (word - 0x20..) & ~word has a high bit set if a byte is below
+ * 0x20; an XOR first turns "equals c" into "is below 1". */
+static size_t vp_impl_json_plain_words(const unsigned char *text, size_t left) {
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
+    size_t plain = 0;
+    while (left - plain >= 8) {
+        uint64_t word, quote, slash;
+        memcpy(&word, text + plain, 8);
+        quote = word ^ ones * 0x22;
+        slash = word ^ ones * 0x5C;
+        if ((word | ((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high)
+            break;
+        plain += 8;
+    }
+    return plain;
+}
+
+/* Natural numbers up to 3072 bits, least significant word first, no leading zero words. The longest are 801 decimal
+ * digits (2661 bits) and 5^1131 (2627 bits) when reading, and 10^326 (1083 bits) when printing, shifted by a few bits
+ * at most. */
+enum { VP_IMPL_BIG_WORDS = 96 };
+typedef struct vp_impl_big { int32_t count; uint32_t word[VP_IMPL_BIG_WORDS]; } vp_impl_big;
+
+static void vp_impl_big_set(vp_impl_big *number, uint64_t value) {
+    number->word[0] = (uint32_t)value;
+    number->word[1] = (uint32_t)(value >> 32);
+    number->count = number->word[1] ? 2 : number->word[0] ? 1 : 0;
+}
+
+/* number = number * factor + addend */
+static void vp_impl_big_multiply(vp_impl_big *number, uint32_t factor, uint32_t addend) {
+    uint64_t carry = addend;
+    for (int32_t i = 0; i < number->count; i++) {
+        carry += (uint64_t)number->word[i] * factor;
+        number->word[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry) number->word[number->count++] = (uint32_t)carry;
+}
+
+static void vp_impl_big_multiply_power5(vp_impl_big *number, int64_t power) {
+    for (; power >= 13; power -= 13) vp_impl_big_multiply(number, 1220703125u, 0);
+    for (; power > 0; power--) vp_impl_big_multiply(number, 5, 0);
+}
+
+static void vp_impl_big_shift(vp_impl_big *number, int64_t bits) {
+    int32_t words = (int32_t)(bits / 32), rest = (int32_t)(bits % 32), i;
+    if (number->count == 0) return;
+    if (rest) vp_impl_big_multiply(number, UINT32_C(1) << rest, 0);
+    if (words == 0) return;
+    for (i = number->count - 1; i >= 0; i--) number->word[i + words] = number->word[i];
+    for (i = 0; i < words; i++) number->word[i] = 0;
+    number->count += words;
+}
+
+static int64_t vp_impl_big_bits(const vp_impl_big *number) {
+    int64_t bits = (int64_t)number->count * 32;
+    if (number->count == 0) return 0;
+    for (uint32_t top = number->word[number->count - 1]; !(top >> 31); top <<= 1) bits--;
+    return bits;
+}
+
+static int vp_impl_big_compare(const vp_impl_big *left, const vp_impl_big *right) {
+    if (left->count != right->count) return left->count < right->count ? -1 : 1;
+    for (int32_t i = left->count - 1; i >= 0; i--)
+        if (left->word[i] != right->word[i]) return left->word[i] < right->word[i] ? -1 : 1;
+    return 0;
+}
+
+/* a -= b; a >= b */
+static void vp_impl_big_subtract(vp_impl_big *a, const vp_impl_big *b) {
+    uint64_t borrow = 0;
+    for (int32_t i = 0; i < a->count; i++) {
+        uint64_t take = borrow + (i < b->count ? b->word[i] : 0);
+        borrow = a->word[i] < take;
+        a->word[i] = (uint32_t)(a->word[i] - take);
+    }
+    while (a->count > 0 && a->word[a->count - 1] == 0) a->count--;
+}
+#endif
+
+#if defined(VLMPROF_IMPLEMENTATION) && !defined(VLMPROF_IMPLEMENTATION_DONE)
 #define VLMPROF_IMPLEMENTATION_DONE
 #include <math.h>
 #include <string.h>
-#include <time.h>
 VP_EXTERN_C_BEGIN
 VP_EXACT_BEGIN VP_EXACT_WIDTH
 /* ================================================================================================ result >>result */
@@ -997,18 +888,6 @@ VP_API const char *vp_result_text(vp_result result) {
 #undef VP_RESULT_CASE
         default: return "unknown result code";
     }
-}
-
-VP_API int vp_size_add(size_t a, size_t b, size_t *out) {
-    if (b > SIZE_MAX - a) return 0;
-    *out = a + b;
-    return 1;
-}
-
-VP_API int vp_size_multiply(size_t a, size_t b, size_t *out) {
-    if (b != 0 && a > SIZE_MAX / b) return 0;
-    *out = a * b;
-    return 1;
 }
 
 VP_API void vp_text_copy(char *out, size_t capacity, const char *text) {
@@ -1025,25 +904,7 @@ VP_API void vp_text_copy(char *out, size_t capacity, const char *text) {
     out[i] = 0;
 }
 
-VP_API void vp_message_text(vp_message *message, const char *text) {
-    for (; text && *text && message->bytes + 1 < sizeof message->text; text++) message->text[message->bytes++] = *text;
-    message->text[message->bytes] = 0;
-}
-
-VP_API void vp_message_int(vp_message *message, int64_t value) {
-    char digits[24];
-    size_t i = sizeof digits - 1;
-    uint64_t rest = value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value;
-    digits[i] = 0;
-    do {
-        digits[--i] = (char)('0' + (char)(rest % 10));
-        rest /= 10;
-    } while (rest);
-    if (value < 0) digits[--i] = '-';
-    vp_message_text(message, digits + i);
-}
-
-VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text) {
+VP_API vp_result vp_error_set(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text) {
     if (error) {
         size_t at = 0, bytes = where ? strlen(where) : 0;
         error->code = code;
@@ -1402,42 +1263,43 @@ static vp_result vp_impl_choose(const vp_geometry *geometry, const vp_impl_grid 
     switch ((int)options->rule) {
         case VP_TILE_ADAPTIVE:
             if (options->max_crops < 1 || options->max_crops > VP_CROPS_LIMIT) {
-                return vp_fail(error, VP_ERR_RANGE, -1, "max_crops", "must be 1 to 65536");
+                return vp_error_set(error, VP_ERR_RANGE, -1, "max_crops", "must be 1 to 65536");
             }
             *tiling = vp_impl_adaptive(grid, width_px, height_px, options->max_crops);
             return VP_OK;
         case VP_TILE_TIER:
             if (vp_tiler_tier(options->tier, width_px, height_px, tiling) == VP_OK) return VP_OK;
-            return vp_fail(error, VP_ERR_RANGE, -1, "tier",
-                           "a tier needs 1 <= min_crops <= max_crops <= 65536 and at most 4 preferred counts");
+            return vp_error_set(error, VP_ERR_RANGE, -1, "tier",
+                                "a tier needs 1 <= min_crops <= max_crops <= 65536 and at most 4 preferred counts");
         case VP_TILE_TOKENS:
             if (vp_select_crops(geometry, options->vision_tokens, &crops) != VP_OK) {
-                return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens",
-                               "must be positive and mean at most 65536 crops");
+                return vp_error_set(error, VP_ERR_RANGE, -1, "vision_tokens",
+                                    "must be positive and mean at most 65536 crops");
             }
             return vp_impl_exact(grid, crops, aspect, tiling);
         case VP_TILE_CROPS:
             if (vp_impl_exact(grid, crops, aspect, tiling) == VP_OK) return VP_OK;
-            return vp_fail(error, VP_ERR_RANGE, -1, "crops", "must be 1 to 65536");
+            return vp_error_set(error, VP_ERR_RANGE, -1, "crops", "must be 1 to 65536");
         default:
-            return vp_fail(error, VP_ERR_RANGE, -1, "rule", "not one of vp_tile_rule");
+            return vp_error_set(error, VP_ERR_RANGE, -1, "rule", "not one of vp_tile_rule");
     }
 }
 
 static vp_result vp_impl_fit_fail(vp_error *error, vp_fit fit, int32_t width_px, int32_t height_px,
                                   const int32_t canvas_px[2]) {
-    vp_message m = {{0}, 0};
-    vp_message_text(&m, "an image of ");
-    vp_message_int(&m, width_px);
-    vp_message_text(&m, "x");
-    vp_message_int(&m, height_px);
-    vp_message_text(&m, fit == VP_FIT_PAD ? " px fitted into " : " px that fills ");
-    vp_message_int(&m, canvas_px[0]);
-    vp_message_text(&m, "x");
-    vp_message_int(&m, canvas_px[1]);
-    vp_message_text(&m, fit == VP_FIT_PAD ? " px is less than a pixel on its short side; crop it, or use a fill mode"
-                                               : " px is more than 2147483647 px on its long side; crop it first");
-    return vp_fail(error, VP_ERR_RANGE, -1, "image size", m.text);
+    const int pads = fit == VP_FIT_PAD;
+    vp_impl_message m = {{0}, 0};
+    vp_impl_message_text(&m, "an image of ");
+    vp_impl_message_int(&m, width_px);
+    vp_impl_message_text(&m, "x");
+    vp_impl_message_int(&m, height_px);
+    vp_impl_message_text(&m, pads ? " px fitted into " : " px that fills ");
+    vp_impl_message_int(&m, canvas_px[0]);
+    vp_impl_message_text(&m, "x");
+    vp_impl_message_int(&m, canvas_px[1]);
+    vp_impl_message_text(&m, pads ? " px is less than a pixel on its short side; crop it, or use a fill mode"
+                                  : " px is more than 2147483647 px on its long side; crop it first");
+    return vp_error_set(error, VP_ERR_RANGE, -1, "image size", m.text);
 }
 
 VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px,
@@ -1448,21 +1310,21 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
     vp_result result;
     int64_t canvas_width, canvas_height;
     int32_t image[2], canvas[2], crop[2], resized[2], offset[2];
-    if (!vp_impl_arithmetic()) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "arithmetic", VP_IMPL_INEXACT);
+    if (!vp_impl_arithmetic()) return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "arithmetic", VP_IMPL_INEXACT);
     if (vp_impl_grid_of(geometry, &grid) != VP_OK)
-        return vp_fail(error, VP_ERR_RANGE, -1, "geometry", "not a valid geometry; see vp_geometry_check");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "geometry", "not a valid geometry; see vp_geometry_check");
     if (width_px < 1 || height_px < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "image size", "both sides must be at least 1 px");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "image size", "both sides must be at least 1 px");
     if (options->fit != VP_FIT_PAD && options->fit != VP_FIT_FILL)
-        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "not one of vp_fit");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "not one of vp_fit");
     result = vp_impl_choose(geometry, &grid, options, width_px, height_px, &tiling, error);
     if (result != VP_OK) return result;
     canvas_width = (int64_t)grid.window_px * tiling.cols + grid.margin_px;
     canvas_height = (int64_t)grid.window_px * tiling.rows + grid.margin_px;
     if (canvas_width > VP_CANVAS_PX_LIMIT || canvas_height > VP_CANVAS_PX_LIMIT
         || !vp_impl_count_tokens(&grid, tiling, &out)) {
-        return vp_fail(error, VP_ERR_RANGE, -1, "tiling",
-                       "the canvas is over 8388608 px on a side, or the token counts exceed 32 bits");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "tiling",
+                            "the canvas is over 8388608 px on a side, or the token counts exceed 32 bits");
     }
     out.width_px = image[0] = width_px;
     out.height_px = image[1] = height_px;
@@ -1730,287 +1592,6 @@ VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t cou
     return VP_OK;
 }
 
-/* The sorted choice from members grouped by stratum. group [strata]: member count of each stratum, marked if it gets
- * one more record; end [strata]: end index of each stratum. */
-static const int64_t vp_impl_one_more = (int64_t)1 << 62;
-static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strata, size_t count, const int64_t *group,
-                                const int64_t *end, int64_t *members) {
-    vp_random random;
-    size_t kept = 0, i;
-    vp_random_seed(&random, seed);
-    for (uint32_t s = 0; s < strata; s++) {
-        const size_t size = (size_t)(group[s] & ~vp_impl_one_more), first = (size_t)end[s] - size;
-        const size_t quota = (size_t)((uint64_t)count * size / population) + (group[s] >= vp_impl_one_more);
-        for (i = size; i > 1; i--) {
-            const size_t other = first + (size_t)vp_random_below(&random, i - 1);
-            const int64_t held = members[first + i - 1];
-            members[first + i - 1] = members[other];
-            members[other] = held;
-        }
-        /* no quota exceeds its group, so kept never exceeds first */
-        for (i = 0; i < quota; i++) members[kept++] = members[first + i];
-    }
-    vp_impl_sort_int64(members, count);
-}
-
-VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, size_t population, uint32_t strata,
-                                       size_t count, int64_t *scratch, size_t *kept) {
-    int64_t *group = scratch + population, *end = group + strata, begin = 0;
-    size_t missing = count, i;
-    if (population > INT32_MAX) return VP_ERR_RANGE; /* the keys below pack a remainder and a stratum */
-    for (i = 0; i < population; i++) if (stratum[i] >= strata) return VP_ERR_RANGE;
-    if (count >= population) return vp_sampler_dataset(seed, population, count, scratch, kept);
-    for (uint32_t s = 0; s < strata; s++) group[s] = 0;
-    for (i = 0; i < population; i++) group[stratum[i]]++;
-    for (uint32_t s = 0; s < strata; s++) { /* ascending keys: largest remainder first, then the lower stratum */
-        const uint64_t share = (uint64_t)count * (uint64_t)group[s];
-        missing -= (size_t)(share / population);
-        end[s] = (int64_t)(((uint64_t)population - share % population) << 32 | s);
-    }
-    vp_impl_sort_int64(end, strata);
-    for (i = 0; i < missing; i++) group[end[i] & (int64_t)UINT32_MAX] |= vp_impl_one_more;
-    for (uint32_t s = 0; s < strata; s++) {
-        end[s] = begin;
-        begin += group[s] & ~vp_impl_one_more;
-    }
-    for (i = 0; i < population; i++) scratch[end[stratum[i]]++] = (int64_t)i;
-    vp_impl_strata_draw(seed, population, strata, count, group, end, scratch);
-    *kept = count;
-    return VP_OK;
-}
-
-/* Returns 1 if block `left` precedes block `right` by importance. Scores must not be NaN. */
-static int vp_impl_block_before(const double *scores, const int32_t *file_order, int32_t left, int32_t right) {
-    if (scores[left] != scores[right]) return scores[left] > scores[right];
-    if (file_order && file_order[left] != file_order[right]) return file_order[left] < file_order[right];
-    return left < right;
-}
-
-VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
-                                   int32_t *blocks) {
-    int32_t block, other, last, wanted, scored = 0, inner = 0;
-    if (block_count < 1 || active < 1 || active > block_count) return VP_ERR_RANGE;
-    last = block_count - 1;
-    wanted = active - 2;
-    for (block = 0; scores && block < block_count; block++) {
-        if (!(scores[block] == scores[block])) continue;
-        scored++;
-        inner += block > 0 && block < last;
-    }
-    if (scored == 0) { /* an empty file counts as no file */
-        for (block = 0; block < active; block++) blocks[block] = block;
-        return VP_OK;
-    }
-    if (wanted > inner) return VP_ERR_MISMATCH;
-    *blocks++ = 0;
-    for (block = 1; block < last; block++) {
-        int32_t before = 0;
-        if (!(scores[block] == scores[block])) continue;
-        for (other = 1; other < last; other++) {
-            before += scores[other] == scores[other] && vp_impl_block_before(scores, file_order, other, block);
-        }
-        if (before < wanted) *blocks++ = block;
-    }
-    if (active > 1) *blocks = last;
-    return VP_OK;
-}
-
-VP_API const char *vp_sampler_strategy_name(int32_t strategy) {
-    switch (strategy) {
-#define VP_GRID_NAME(name, value, text, meaning) case value: return text;
-        VP_GRID_STRATEGIES(VP_GRID_NAME)
-#undef VP_GRID_NAME
-        default: return NULL;
-    }
-}
-
-VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *strategy) {
-    for (int32_t i = 0; vp_sampler_strategy_name(i); i++) {
-        if (!name || strcmp(vp_sampler_strategy_name(i), name) != 0) continue;
-        *strategy = (vp_grid_strategy)i;
-        return VP_OK;
-    }
-    return VP_ERR_NOT_FOUND;
-}
-
-/* the product of the first numbers; UINT64_MAX if it overflows */
-static uint64_t vp_impl_grid_product(const uint64_t *counts, int32_t knobs) {
-    uint64_t product = 1;
-    for (int32_t knob = 0; knob < knobs; knob++) {
-        if (counts[knob] > UINT64_MAX / product) return UINT64_MAX;
-        product *= counts[knob];
-    }
-    return product;
-}
-
-static uint64_t vp_impl_grid_draws(uint64_t combinations) { return combinations / 4 < 50 ? combinations / 4 : 50; }
-
-VP_API size_t vp_sampler_lhs_points(const int32_t *counts, int32_t knobs) {
-    uint64_t sizes[VP_GRID_KNOBS_MAX], points;
-    if (knobs < 1 || knobs > VP_GRID_KNOBS_MAX) return 0;
-    for (int32_t knob = 0; knob < knobs; knob++) {
-        if (counts[knob] < 1) return 0;
-        sizes[knob] = (uint64_t)counts[knob];
-    }
-    points = vp_impl_grid_draws(vp_impl_grid_product(sizes, knobs));
-    for (int32_t knob = 0; knob < knobs; knob++) points = sizes[knob] > points ? sizes[knob] : points;
-    return points < VP_GRID_LHS_POINTS_MAX ? (size_t)points : VP_GRID_LHS_POINTS_MAX;
-}
-
-/* the number of entries that a strategy visits in a list, if fixed; otherwise 0 */
-static uint64_t vp_impl_grid_looks(vp_grid_strategy strategy, int32_t knob) {
-    if (strategy == VP_GRID_BOUNDARY && knob == 1) return 5;
-    return strategy == VP_GRID_BALANCED || strategy == VP_GRID_STRATIFIED || strategy == VP_GRID_BOUNDARY ? 3 : 0;
-}
-
-/* The j-th distinct entry that is visited in a list of n. The entries j*n/(looks-1), the last one n-1, are the whole
- * list if n <= looks. */
-static uint64_t vp_impl_grid_place(vp_grid_strategy strategy, int32_t knob, uint64_t n, uint64_t j) {
-    const uint64_t looks = vp_impl_grid_looks(strategy, knob);
-    if (strategy == VP_GRID_CUSTOM_SPARSE) return 2 * j;
-    if (looks == 0 || n <= looks) return j;
-    return j == looks - 1 ? n - 1 : j * n / (looks - 1);
-}
-
-static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *sizes, const uint64_t *places,
-                                 int32_t knobs, size_t total, int32_t *index) {
-    for (size_t row = 0; row < total; row++, index += knobs) {
-        uint64_t rest = row;
-        for (int32_t knob = knobs; knob-- > 0; rest /= places[knob])
-            index[knob] = (int32_t)vp_impl_grid_place(strategy, knob, sizes[knob], rest % places[knob]);
-    }
-}
-
-/* writes the reference's draws into index [draws, knobs], without repeats; returns their number */
-static size_t vp_impl_grid_drawn(const uint64_t *sizes, int32_t knobs, uint32_t seed, size_t draws, int32_t *index) {
-    const size_t width = (size_t)knobs;
-    vp_random random;
-    size_t kept = 0, draw, row;
-    vp_random_seed(&random, seed);
-    for (draw = 0; draw < draws; draw++) {
-        int32_t *next = index + width * kept;
-        for (int32_t knob = 0; knob < knobs; knob++) next[knob] = (int32_t)vp_random_below(&random, sizes[knob] - 1);
-        for (row = 0; row < kept && memcmp(index + width * row, next, width * sizeof *index) != 0; row++) {}
-        kept += row == kept;
-    }
-    return kept;
-}
-
-/* floor(t / least common multiple of a and b); the multiple itself may exceed 64 bits */
-static uint64_t vp_impl_grid_laps(uint64_t t, uint64_t a, uint64_t b) {
-    uint64_t divisor = a, remainder = b;
-    while (remainder != 0) {
-        const uint64_t rest = divisor % remainder;
-        divisor = remainder;
-        remainder = rest;
-    }
-    return t / (a / divisor) / b;
-}
-
-static void vp_impl_grid_swap(int32_t *left, int32_t *right) {
-    const int32_t held = *left;
-    *left = *right;
-    *right = held;
-}
-
-/* Returns 1 if the row at `mine` equals another row; the row at `skip` is ignored. */
-static int vp_impl_grid_repeats(const int32_t *index, int32_t knobs, size_t points, size_t mine, size_t skip) {
-    const size_t width = (size_t)knobs;
-    const int32_t *own = index + width * mine;
-    for (size_t row = 0; row < points; row++) {
-        const int32_t *other = index + width * row;
-        if (other[0] == own[0] && row != mine && row != skip && memcmp(other, own, width * sizeof *own) == 0) return 1;
-    }
-    return 0;
-}
-
-/* One column of the starting design. Row t contains the value t mod n, plus one for each lap through all combinations
- * that the earlier columns can form with this one. So the first rows, however many, are balanced in every knob, and
- * every combination occurs once before any repeats. In the first n rows the value is t itself; they store the permuted
- * values, and later rows copy them. */
-static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int32_t knobs, int32_t knob, size_t points,
-                                int32_t *index) {
-    const uint64_t n = sizes[knob], shift = n > points ? vp_random_below(random, n - 1) : 0;
-    const uint64_t earlier = vp_impl_grid_product(sizes, knob), all = vp_impl_grid_product(sizes, knob + 1);
-    const size_t width = (size_t)knobs;
-    int32_t *column = index + knob;
-    for (uint64_t t = 0; t < points; t++) {
-        if (n > points) column[width * t] = (int32_t)((t * n + shift) / points);
-        else if (t >= n) column[width * t] = column[width * ((t % all + vp_impl_grid_laps(t % all, earlier, n)) % n)];
-        else { /* inside-out shuffle: each new value is swapped with a random one */
-            column[width * t] = (int32_t)t;
-            vp_impl_grid_swap(column + width * t, column + width * vp_random_below(random, t));
-        }
-    }
-}
-
-/* Shuffles each column, but rejects any swap that would repeat a point: the design stays balanced and free of repeats
- * at every step. If most combinations are unused, the first round is already a full shuffle; the other rounds are for
- * crowded grids. */
-static void vp_impl_grid_latin(const uint64_t *sizes, int32_t knobs, uint32_t seed, size_t points, int32_t *index) {
-    vp_random random;
-    vp_random_seed(&random, seed);
-    for (int32_t knob = 0; knob < knobs; knob++) vp_impl_grid_column(&random, sizes, knobs, knob, points, index);
-    for (int32_t round = 0; round < 4; round++) {
-        for (int32_t knob = 0; knob < knobs; knob++) {
-            for (size_t row = points; row-- > 1;) {
-                const size_t other = (size_t)vp_random_below(&random, row), width = (size_t)knobs;
-                int32_t *left = index + width * row + knob, *right = index + width * other + knob;
-                if (*left == *right) continue;
-                vp_impl_grid_swap(left, right);
-                if (vp_impl_grid_repeats(index, knobs, points, row, other)
-                    || vp_impl_grid_repeats(index, knobs, points, other, row))
-                    vp_impl_grid_swap(left, right);
-            }
-        }
-    }
-}
-
-VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t *counts, int32_t knobs, uint32_t seed,
-                                 size_t points, int32_t *index, size_t capacity, size_t *needed, size_t *duplicates) {
-    const int has_repeats = strategy == VP_GRID_STRATIFIED || strategy == VP_GRID_BOUNDARY;
-    uint64_t sizes[VP_GRID_KNOBS_MAX], places[VP_GRID_KNOBS_MAX], combinations, total, again = 1;
-    int32_t drawn[50 * VP_GRID_KNOBS_MAX], knob;
-    if (!vp_sampler_strategy_name((int32_t)strategy) || knobs < 1 || knobs > VP_GRID_KNOBS_MAX) return VP_ERR_RANGE;
-    for (knob = 0; knob < knobs; knob++) {
-        const uint64_t looks = vp_impl_grid_looks(strategy, knob);
-        if (counts[knob] < 1) return VP_ERR_RANGE;
-        sizes[knob] = places[knob] = (uint64_t)counts[knob];
-        if (looks != 0 && places[knob] > looks) places[knob] = looks;
-        if (strategy == VP_GRID_CUSTOM_SPARSE) places[knob] = (places[knob] + 1) / 2;
-        again *= looks;
-    }
-    combinations = vp_impl_grid_product(sizes, knobs);
-    total = vp_impl_grid_product(places, knobs);
-    again = has_repeats ? again - total : 0;
-    if (strategy == VP_GRID_LHS) {
-        if (points < 1 || points > combinations || points > VP_GRID_LHS_POINTS_MAX) return VP_ERR_RANGE;
-        total = points;
-    } else if (strategy == VP_GRID_SEED_LHS) {
-        total = vp_impl_grid_drawn(sizes, knobs, seed, (size_t)vp_impl_grid_draws(combinations), drawn);
-        again = vp_impl_grid_draws(combinations) - total;
-    } else if (total > SIZE_MAX / ((size_t)knobs * sizeof *index)) {
-        return VP_ERR_RANGE;
-    }
-    if (needed) *needed = (size_t)total;
-    if (duplicates) *duplicates = (size_t)again;
-    if (total > (index ? capacity : 0)) return VP_ERR_CAPACITY;
-    if (strategy == VP_GRID_LHS) vp_impl_grid_latin(sizes, knobs, seed, points, index);
-    else if (strategy != VP_GRID_SEED_LHS)
-        vp_impl_grid_regular(strategy, sizes, places, knobs, (size_t)total, index);
-    else if (total > 0) memcpy(index, drawn, (size_t)total * (size_t)knobs * sizeof *index);
-    return VP_OK;
-}
-
-VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride,
-                                  size_t *shard_count) {
-    if (ranks < 1 || rank < 0 || rank >= ranks) return VP_ERR_RANGE;
-    *first = (size_t)rank;
-    *stride = (size_t)ranks;
-    *shard_count = (size_t)rank < count ? (count - (size_t)rank - 1) / (size_t)ranks + 1 : 0;
-    return VP_OK;
-}
-
 /* ================================================================================================= timer >>timer */
 #ifndef VLMPROF_CLOCK_NS
 #define VLMPROF_CLOCK_NS vp_impl_clock_ns()
@@ -2032,18 +1613,13 @@ static int64_t vp_impl_clock_ns(void) {
     return ticks.QuadPart / hz.QuadPart * 1000000000 + ticks.QuadPart % hz.QuadPart * 1000000000 / hz.QuadPart;
 }
 #else
-#include <time.h>
-#ifndef CLOCK_MONOTONIC
 /* Strict -std=c11 hides POSIX from <time.h>. struct timespec is C11; the call and the constant belong to the system.
  * If the constant is hidden, so is the declaration, and the one here cannot clash with it. */
-#if defined(__linux__)
+#ifdef CLOCK_MONOTONIC
+#define VP_IMPL_CLOCK_MONOTONIC CLOCK_MONOTONIC
+#else
 #define VP_IMPL_CLOCK_MONOTONIC 1
 extern int clock_gettime(int clock, struct timespec *time);
-#else
-#error "vlmprof: define _POSIX_C_SOURCE as 200112L before the first include, or VLMPROF_CLOCK_NS as an expression"
-#endif
-#else
-#define VP_IMPL_CLOCK_MONOTONIC CLOCK_MONOTONIC
 #endif
 static int64_t vp_impl_clock_ns(void) {
     struct timespec now;
@@ -2192,6 +1768,10 @@ VP_API double vp_statistics_sum(const double *values, size_t count) {
     return vp_impl_sum(values, count, 0, 0.0);
 }
 
+VP_API double vp_statistics_squares(const double *values, size_t count, double centre) {
+    return vp_impl_sum(values, count, 1, centre);
+}
+
 VP_API double vp_statistics_mean(const double *values, size_t count) {
     return count ? vp_impl_sum(values, count, 0, 0.0) / (double)count : (double)NAN;
 }
@@ -2213,7 +1793,7 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
     return sorted[high] - vp_impl_rounded(step * (1.0 - part));
 }
 
-VP_API int vp_all_finite(const double *values, size_t count) {
+VP_API int vp_statistics_all_finite(const double *values, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (!(values[i] - values[i] == 0.0)) return 0;
     }
@@ -2223,7 +1803,7 @@ VP_API int vp_all_finite(const double *values, size_t count) {
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics) {
     vp_statistics out;
     if (!vp_impl_arithmetic()) return VP_ERR_UNSUPPORTED;
-    if (count == 0 || !vp_all_finite(values, count)) return VP_ERR_RANGE;
+    if (count == 0 || !vp_statistics_all_finite(values, count)) return VP_ERR_RANGE;
     out.count = count;
     /* before the sort, because the order of the additions matters */
     out.mean = vp_statistics_mean(values, count);
@@ -2239,281 +1819,7 @@ VP_API vp_result vp_statistics_compute(const double *values, size_t count, doubl
     return VP_OK;
 }
 
-/* ---- distributions, all based on the regularised incomplete beta function */
-/* ln Gamma(x) - [(x - 1/2) ln x - x + ln(2 pi) / 2] for x >= 10: Stirling's series, truncated below 1e-15 */
-static double vp_impl_stirling(double x) {
-    const double r = 1.0 / (x * x);
-    return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360))))))
-           / x;
-}
-
-/* ln B(a, b), a and b >= 1/2. Written with ratios: a difference of three large ln Gamma would lose the significant
- * digits for large a or b. */
-static double vp_impl_log_beta(double a, double b) {
-    double raised = 1.0, small, large, share;
-    for (; a < 10.0; a += 1.0) raised *= (a + b) / a; /* B(a, b) = B(a + 1, b) (a + b) / a */
-    for (; b < 10.0; b += 1.0) raised *= (a + b) / b;
-    small = a < b ? a : b;
-    large = a < b ? b : a;
-    share = small / (small + large);
-    return log(raised) + 0.91893853320467274178 - 0.5 * log(large) + (small - 0.5) * log(share) + large * log1p(-share)
-        + vp_impl_stirling(a) + vp_impl_stirling(b) - vp_impl_stirling(a + b);
-}
-
-/* The continued fraction of the incomplete beta function by Lentz's rule (Numerical Recipes 6.4); it needs about
- * sqrt(max(a, b)) terms. If it has not converged by then, the result is NaN, so that the caller's comparison fails
- * instead of using a wrong value. */
-static double vp_impl_beta_fraction(double a, double b, double x) {
-    const double tiny = 1e-300;
-    double c = 1.0, d = 1.0 - (a + b) * x / (a + 1.0), h, m, factor;
-    d = 1.0 / (fabs(d) < tiny ? tiny : d);
-    h = d;
-    for (m = 1.0; m < 1e6; m += 1.0) {
-        const double even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        const double odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        d = 1.0 + even * d;
-        c = 1.0 + even / c;
-        d = 1.0 / (fabs(d) < tiny ? tiny : d);
-        if (fabs(c) < tiny) c = tiny;
-        h *= d * c;
-        d = 1.0 + odd * d;
-        c = 1.0 + odd / c;
-        d = 1.0 / (fabs(d) < tiny ? tiny : d);
-        if (fabs(c) < tiny) c = tiny;
-        factor = d * c;
-        h *= factor;
-        if (fabs(factor - 1.0) < 4e-16) return h;
-    }
-    return (double)NAN;
-}
-
-VP_API double vp_beta(double a, double b, double x, double y) {
-    double front;
-    if (x <= 0.0) return 0.0;
-    if (y <= 0.0) return 1.0;
-    front = exp(a * (x < 0.5 ? log(x) : log1p(-y)) + b * (y < 0.5 ? log(y) : log1p(-x)) - vp_impl_log_beta(a, b));
-    if (x < (a + 1.0) / (a + b + 2.0)) return front * vp_impl_beta_fraction(a, b, x) / a;
-    return 1.0 - front * vp_impl_beta_fraction(b, a, y) / b;
-}
-
-VP_API double vp_student_upper(double t, double degrees) {
-    const double ratio = t / sqrt(degrees) * (t / sqrt(degrees));
-    if (!(degrees < (double)INFINITY)) return 0.5 * erfc(t * 0.70710678118654752440);
-    return 0.5 * vp_beta(0.5 * degrees, 0.5, 1.0 / (1.0 + ratio), ratio > 0.0 ? 1.0 / (1.0 + 1.0 / ratio) : 0.0);
-}
-
-VP_API double vp_statistics_student(double probability, double degrees) {
-    const double tail = probability < 0.5 ? probability : 1.0 - probability, many = 1e5,
-                 solved = degrees < many ? degrees : (double)INFINITY;
-    double low = 0.0, high = 1.0, middle, square;
-    if (!(probability >= 1e-12 && probability <= 1.0 - 1e-12) || !(degrees >= 1.0)) return (double)NAN;
-    /* at most 2^39: the tail of 1 degree is about 1 / (pi t) */
-    while (high < 1e12 && vp_student_upper(high, solved) > tail) high *= 2.0;
-    for (int step = 0; step < 1200 && (middle = low + (high - low) * 0.5) > low && middle < high; step++) {
-        if (vp_student_upper(middle, solved) > tail) low = middle; else high = middle;
-    }
-    /* the fraction loses digits here; the Cornish-Fisher expansion is accurate to 1e-11 (Abramowitz and Stegun
-     * 26.7.5) */
-    if (degrees >= many) {
-        square = high * high;
-        high += high * (square + 1.0) / (4.0 * degrees)
-                + high * ((5.0 * square + 16.0) * square + 3.0) / (96.0 * degrees * degrees);
-    }
-    return probability < 0.5 ? -high : tail < 0.5 ? high : 0.0;
-}
-
-VP_API size_t vp_order_rank(size_t count, double chance, double tail) {
-    size_t low = 0, high = count + 1;
-    while (high - low > 1) { /* P(B < low) <= tail, and P(B < high) is not */
-        const size_t l = low + (high - low) / 2;
-        const double below = vp_beta((double)(count - l + 1), (double)l, 1.0 - chance, chance);
-        if (below <= tail * (1.0 + 1e-12)) low = l; else high = l;
-    }
-    return low;
-}
-
-VP_API int vp_statistics_percentile_supported(size_t count, double percentile) {
-    const double rest = percentile < 50.0 ? percentile : 100.0 - percentile;
-    return rest > 0.0 && (double)count * rest >= 300.0 * (1.0 - 1e-9); /* 100 - 99.9 is a little less than 0.1 */
-}
-
-VP_API size_t vp_statistics_percentile_needs(double percentile, double confidence) {
-    const double rest = (percentile < 50.0 ? percentile : 100.0 - percentile) / 100.0;
-    double count;
-    if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return 0;
-    count = ceil(log((1.0 - confidence) * 0.5) / log1p(-rest) - 1e-9); /* (1 - rest)^count <= (1 - confidence) / 2 */
-    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more values than fit in memory, as for P1e-300 */
-    return count < 1.0 ? 1 : (size_t)count;
-}
-
-VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile,
-                                                   double confidence, double *low, double *high) {
-    const double chance = percentile / 100.0, tail = (1.0 - confidence) * 0.5;
-    size_t l, h;
-    if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return VP_ERR_RANGE;
-    if (count < vp_statistics_percentile_needs(percentile, confidence)) return VP_ERR_UNSUPPORTED;
-    l = vp_order_rank(count, chance, tail);
-    h = vp_order_rank(count, 1.0 - chance, tail); /* counted from the other end */
-    if (l == 0 || h == 0) return VP_ERR_UNSUPPORTED;
-    if (!vp_all_finite(sorted + (l - 1), 1) || !vp_all_finite(sorted + (count - h), 1)) return VP_ERR_RANGE;
-    *low = sorted[l - 1];
-    *high = sorted[count - h];
-    return VP_OK;
-}
-
-VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low,
-                                             double *high) {
-    double mean, half, ends[2];
-    if (!(confidence > 0.0 && confidence < 1.0) || !vp_all_finite(values, count)) return VP_ERR_RANGE;
-    if (count < 2) return VP_ERR_UNSUPPORTED;
-    mean = vp_statistics_mean(values, count);
-    half = sqrt(vp_impl_sum(values, count, 1, mean) / (double)(count - 1) / (double)count);
-    half *= vp_statistics_student(0.5 + 0.5 * confidence, (double)(count - 1));
-    ends[0] = mean - half;
-    ends[1] = mean + half;
-    if (!vp_all_finite(ends, 2)) return VP_ERR_RANGE;
-    *low = ends[0];
-    *high = ends[1];
-    return VP_OK;
-}
-
-VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch,
-                                        uint8_t *flags, vp_outliers *outliers) {
-    vp_outliers out = {0, 0.0, 0.0, 0.0, 0};
-    double scale;
-    if (!(threshold > 0.0) || !vp_all_finite(values, count)) return VP_ERR_RANGE;
-    if (count < VP_OUTLIER_COUNT_MIN) return VP_ERR_UNSUPPORTED;
-    memcpy(scratch, values, count * sizeof *values);
-    vp_sort_double(scratch, count);
-    out.median = vp_statistics_percentile(scratch, count, 50.0);
-    for (size_t i = 0; i < count; i++) scratch[i] = fabs(values[i] - out.median);
-    if (!vp_all_finite(scratch, count)) return VP_ERR_RANGE;
-    scale = 1.253314 * vp_statistics_mean(scratch, count);
-    vp_sort_double(scratch, count);
-    out.mad = vp_statistics_percentile(scratch, count, 50.0);
-    if (out.mad > 0.0) scale = out.mad / 0.6745;
-    for (size_t i = 0; i < count; i++) {
-        const double score = scale > 0.0 ? (values[i] - out.median) / scale : 0.0;
-        const int outside = fabs(score) > threshold;
-        if (flags) flags[i] = (uint8_t)outside;
-        out.count += (size_t)outside;
-        if (i == 0) out.first_score = score;
-    }
-    out.slow_first = out.first_score > threshold;
-    *outliers = out;
-    return VP_OK;
-}
-
-static vp_estimate vp_impl_relative(vp_estimate estimate, double whole) {
-    const double factor = whole > 0.0 ? 1.0 / whole : (double)NAN;
-    estimate.value *= factor;
-    estimate.low *= factor;
-    estimate.high *= factor;
-    return estimate;
-}
-
-VP_API vp_result vp_statistics_paired(const double *first, const double *second, size_t count, double *scratch,
-                                      vp_paired *paired) {
-    const vp_estimate nothing = {(double)NAN, (double)NAN, (double)NAN};
-    const double whole = vp_statistics_mean(first, count);
-    vp_paired out;
-    size_t i, greater = 0;
-    if (count == 0) return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) {
-        scratch[i] = second[i] - first[i];
-        greater += scratch[i] > 0.0;
-    }
-    if (!vp_all_finite(scratch, count)) return VP_ERR_RANGE;
-    out.count = count;
-    out.share_greater = (double)greater / (double)count;
-    out.mean = out.median = nothing; /* intervals stay NaN if there are too few pairs */
-    out.mean.value = vp_statistics_mean(scratch, count);
-    vp_statistics_mean_interval(scratch, count, 0.95, &out.mean.low, &out.mean.high);
-    vp_sort_double(scratch, count);
-    out.median.value = vp_statistics_percentile(scratch, count, 50.0);
-    vp_statistics_percentile_interval(scratch, count, 50.0, 0.95, &out.median.low, &out.median.high);
-    out.relative_mean = vp_impl_relative(out.mean, whole);
-    out.relative_median = vp_impl_relative(out.median, whole);
-    *paired = out;
-    return VP_OK;
-}
-
-VP_API const char *vp_stop_name(int32_t stop) {
-    switch (stop) {
-#define VP_STOP_NAME(name, value, text, meaning) case value: return text;
-        VP_STOPS(VP_STOP_NAME)
-#undef VP_STOP_NAME
-        default: return NULL;
-    }
-}
-
-VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
-                                double *scratch, vp_stop *stop) {
-    double low, high;
-    if (rule->min_runs < 1 || rule->max_runs < rule->min_runs || rule->box_ns < 0 || elapsed_ns < 0)
-        return VP_ERR_RANGE;
-    if (!(rule->half_width >= 0.0 && rule->half_width < 1.0) || !(rule->confidence > 0.0 && rule->confidence < 1.0))
-        return VP_ERR_RANGE;
-    if (!vp_all_finite(values, count)) return VP_ERR_RANGE;
-    *stop = VP_STOP_NOT;
-    if (count < (uint64_t)rule->min_runs) return VP_OK;
-    if (rule->half_width <= 0.0) {
-        *stop = VP_STOP_RUNS;
-        return VP_OK;
-    }
-    if (scratch != values) memcpy(scratch, values, count * sizeof *values);
-    vp_sort_double(scratch, count);
-    if (vp_statistics_percentile_interval(scratch, count, 50.0, rule->confidence, &low, &high) == VP_OK
-        && (high - low) * 0.5 <= rule->half_width * vp_statistics_percentile(scratch, count, 50.0))
-        *stop = VP_STOP_INTERVAL;
-    else if (count >= (uint64_t)rule->max_runs) *stop = VP_STOP_MAX;
-    else if (rule->box_ns > 0 && elapsed_ns >= rule->box_ns) *stop = VP_STOP_BOX;
-    return VP_OK;
-}
-
 /* ================================================================================================== json >>json */
-/* ---- UTF-8 ---- */
-
-/* Bytes of the one well-formed UTF-8 character at the start of `text` (1..4), or 0. Table 3-7 of the Unicode
- * standard: no overlong forms, no surrogates, nothing above U+10FFFF. Only the range of the second byte depends on
- * the first. */
-static size_t vp_impl_json_utf8_step(const unsigned char *text, size_t left) {
-    unsigned first, low = 0x80, high = 0xBF;
-    size_t length, i;
-    if (left == 0) return 0;
-    first = text[0];
-    if (first < 0x80) return 1;
-    if (first < 0xC2 || first > 0xF4) return 0;
-    length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    if (left < length) return 0;
-    if (first == 0xE0) low = 0xA0;
-    if (first == 0xED) high = 0x9F;
-    if (first == 0xF0) low = 0x90;
-    if (first == 0xF4) high = 0x8F;
-    if (text[1] < low || text[1] > high) return 0;
-    for (i = 2; i < length; i++)
-        if ((text[i] & 0xC0) != 0x80) return 0;
-    return length;
-}
-
-/* Number of bytes at the start of `text`, in whole words, that need no attention inside a JSON string: ASCII from 0x20,
- * except '"' and '\'. It tests eight bytes at a time: (word - 0x20..) & ~word has a high bit set if a byte is below
- * 0x20; an XOR first turns "equals c" into "is below 1". */
-static size_t vp_impl_json_plain_words(const unsigned char *text, size_t left) {
-    const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
-    size_t plain = 0;
-    while (left - plain >= 8) {
-        uint64_t word, quote, slash;
-        memcpy(&word, text + plain, 8);
-        quote = word ^ ones * 0x22;
-        slash = word ^ ones * 0x5C;
-        if ((word | ((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high)
-            break;
-        plain += 8;
-    }
-    return plain;
-}
-
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes) {
     const unsigned char *raw = (const unsigned char *)text;
     size_t at = 0, step;
@@ -2525,645 +1831,6 @@ VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes) {
     }
     return at;
 }
-VP_API size_t vp_utf8_control(const char *text, size_t bytes) {
-    const unsigned char *byte = (const unsigned char *)text;
-    if (bytes == 0) return 0;
-    if (byte[0] < 0x80) return byte[0] < 32 || byte[0] == 127;
-    size_t length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
-    if (length > bytes || vp_utf8_valid_bytes(text, length) != length) return 1;
-    if (byte[0] == 0xc2) return byte[1] < 0xa0 ? 2 : 0;
-    if (byte[0] == 0xd8) return byte[1] == 0x9c ? 2 : 0;
-    if (byte[0] != 0xe2) return 0;
-    if (byte[1] == 0x80) return byte[2] == 0x8e || byte[2] == 0x8f || (byte[2] >= 0xa8 && byte[2] <= 0xae) ? 3 : 0;
-    return byte[1] == 0x81 && byte[2] >= 0xa6 && byte[2] <= 0xa9 ? 3 : 0;
-}
-VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes) {
-    size_t at = 0;
-    while (at < bytes && vp_utf8_control(text + at, bytes - at) == 0) {
-        const unsigned char first = (unsigned char)text[at];
-        at += first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4; /* valid: an invalid byte is a control */
-    }
-    return at;
-}
-
-/* ---- reader ---- */
-
-enum { VP_IMPL_JSON_DEPTH = 64 };
-
-typedef struct vp_impl_json_scan {
-    const unsigned char *text;
-    size_t bytes, at;
-    vp_json_node *nodes;
-    size_t capacity;
-    uint32_t node_count;
-    int32_t depth, outside; /* outside: depth at which the text will be inserted; 0 for a separate text */
-    struct { uint32_t node, count; uint8_t type; } open[VP_IMPL_JSON_DEPTH];
-    vp_result code;      /* VP_OK until an error; then `message` is its text and `at` its offset */
-    const char *message;
-} vp_impl_json_scan;
-
-static int vp_impl_json_wrong(vp_impl_json_scan *scan, vp_result code, const char *message) {
-    scan->code = code;
-    scan->message = message;
-    return 0;
-}
-
-/* Counts every node, and stores those that fit. */
-static int vp_impl_json_add(vp_impl_json_scan *scan, vp_json_type type, int escaped, size_t start, size_t bytes) {
-    if (scan->node_count >= VP_JSON_NONE - 1)
-        return vp_impl_json_wrong(scan, VP_ERR_RANGE, "more than 4294967294 values and keys");
-    if (scan->node_count < scan->capacity) {
-        vp_json_node *node = &scan->nodes[scan->node_count];
-        node->type = (uint8_t)type;
-        node->escaped = (uint8_t)escaped;
-        node->count = 0;
-        node->end = scan->node_count + 1;
-        node->start = start;
-        node->bytes = bytes;
-    }
-    scan->node_count++;
-    return 1;
-}
-
-static void vp_impl_json_skip_space(vp_impl_json_scan *scan) {
-    while (scan->at < scan->bytes) {
-        unsigned character = scan->text[scan->at];
-        if (character != ' ' && character != '\n' && character != '\r' && character != '\t') break;
-        scan->at++;
-    }
-}
-
-static int vp_impl_json_hex(unsigned digit) {
-    if (digit >= '0' && digit <= '9') return (int)(digit - '0');
-    if (digit >= 'a' && digit <= 'f') return (int)(digit - 'a' + 10);
-    if (digit >= 'A' && digit <= 'F') return (int)(digit - 'A' + 10);
-    return -1;
-}
-
-/* `at` is on a backslash; moves past the escape. */
-static int vp_impl_json_scan_escape(vp_impl_json_scan *scan) {
-    if (scan->bytes - scan->at < 2) {
-        scan->at = scan->bytes;
-        return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
-    }
-    switch (scan->text[scan->at + 1]) {
-    case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't': scan->at += 2; return 1;
-    case 'u': break;
-    default:
-        return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
-                                  "unknown escape; expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
-    }
-    for (size_t i = 2; i < 6; i++) {
-        if (scan->at + i >= scan->bytes) {
-            scan->at = scan->bytes;
-            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
-        }
-        if (vp_impl_json_hex(scan->text[scan->at + i]) < 0)
-            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected four hexadecimal digits after \\u");
-    }
-    scan->at += 6;
-    return 1;
-}
-
-/* `at` is on the opening quote; moves past the closing one. */
-static int vp_impl_json_scan_string(vp_impl_json_scan *scan) {
-    size_t start = ++scan->at;
-    int escaped = 0;
-    for (;;) {
-        unsigned character;
-        scan->at += vp_impl_json_plain_words(scan->text + scan->at, scan->bytes - scan->at);
-        /* a few bytes one by one, then whole words again */
-        do {
-            if (scan->at >= scan->bytes)
-                return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
-            character = scan->text[scan->at++];
-        } while (character >= 0x20 && character < 0x80 && character != '"' && character != '\\');
-        scan->at--;
-        if (character == '"') break;
-        if (character == '\\') {
-            escaped = 1;
-            if (!vp_impl_json_scan_escape(scan)) return 0;
-        } else if (character < 0x20) {
-            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "control character inside a string; it must be escaped");
-        } else {
-            size_t step = vp_impl_json_utf8_step(scan->text + scan->at, scan->bytes - scan->at);
-            if (step == 0) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "a string is not valid UTF-8");
-            scan->at += step;
-        }
-    }
-    scan->at++;
-    return vp_impl_json_add(scan, VP_JSON_STRING, escaped, start, scan->at - 1 - start);
-}
-
-static size_t vp_impl_json_digits(const unsigned char *text, size_t left) {
-    size_t count = 0;
-    while (count < left && text[count] >= '0' && text[count] <= '9') count++;
-    return count;
-}
-
-/* Returns NULL and sets *length to the length of the longest JSON number at the start of `text`. On failure it returns
- * the error's text, and *length is its offset. */
-static const char *vp_impl_json_number(const unsigned char *text, size_t left, size_t *length) {
-    size_t at = 0, digits;
-    if (at < left && text[at] == '-') at++;
-    digits = vp_impl_json_digits(text + at, left - at);
-    *length = at;
-    if (digits == 0) return "expected a digit";
-    if (digits > 1 && text[at] == '0') return "a number must not start with 0";
-    at += digits;
-    if (at < left && text[at] == '.') {
-        at++;
-        digits = vp_impl_json_digits(text + at, left - at);
-        *length = at;
-        if (digits == 0) return "expected a digit after the decimal point";
-        at += digits;
-    }
-    if (at < left && (text[at] == 'e' || text[at] == 'E')) {
-        at++;
-        if (at < left && (text[at] == '+' || text[at] == '-')) at++;
-        digits = vp_impl_json_digits(text + at, left - at);
-        *length = at;
-        if (digits == 0) return "expected a digit in the exponent";
-        at += digits;
-    }
-    *length = at;
-    return NULL;
-}
-
-static int vp_impl_json_scan_number(vp_impl_json_scan *scan) {
-    size_t start = scan->at, length;
-    const char *message = vp_impl_json_number(scan->text + start, scan->bytes - start, &length);
-    scan->at += length;
-    if (message) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, message);
-    return vp_impl_json_add(scan, VP_JSON_NUMBER, 0, start, length);
-}
-
-static int vp_impl_json_scan_word(vp_impl_json_scan *scan, const char *word, vp_json_type type) {
-    size_t length = strlen(word), start = scan->at;
-    if (scan->bytes - start < length || memcmp(scan->text + start, word, length))
-        return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value");
-    scan->at += length;
-    return vp_impl_json_add(scan, type, 0, start, length);
-}
-
-/* `at` is on '{' or '['. */
-static int vp_impl_json_open(vp_impl_json_scan *scan, vp_json_type type) {
-    if (scan->depth >= VP_IMPL_JSON_DEPTH)
-        return vp_impl_json_wrong(scan, VP_ERR_RANGE, "nested deeper than 64 levels");
-    scan->open[scan->depth].node = scan->node_count;
-    scan->open[scan->depth].count = 0;
-    scan->open[scan->depth].type = (uint8_t)type;
-    if (!vp_impl_json_add(scan, type, 0, scan->at, 1)) return 0;
-    scan->depth++;
-    scan->at++;
-    return 1;
-}
-
-/* `at` is on '}' or ']'. */
-static void vp_impl_json_close(vp_impl_json_scan *scan) {
-    scan->at++;
-    scan->depth--;
-    uint32_t index = scan->open[scan->depth].node;
-    if (index < scan->capacity) {
-        scan->nodes[index].count = scan->open[scan->depth].count;
-        scan->nodes[index].end = scan->node_count;
-        scan->nodes[index].bytes = scan->at - scan->nodes[index].start;
-    }
-}
-
-/* Reads one value, or only the opening of a container (then *opened is set). */
-static int vp_impl_json_scan_value(vp_impl_json_scan *scan, int *opened) {
-    *opened = 0;
-    if (scan->at >= scan->bytes)
-        return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends where a value is expected");
-    switch (scan->text[scan->at]) {
-    case '{': *opened = 1; return vp_impl_json_open(scan, VP_JSON_OBJECT);
-    case '[': *opened = 1; return vp_impl_json_open(scan, VP_JSON_ARRAY);
-    case '"': return vp_impl_json_scan_string(scan);
-    case 't': return vp_impl_json_scan_word(scan, "true", VP_JSON_TRUE);
-    case 'f': return vp_impl_json_scan_word(scan, "false", VP_JSON_FALSE);
-    case 'n': return vp_impl_json_scan_word(scan, "null", VP_JSON_NULL);
-    case '-':
-    case '0':
-    case '1':
-    case '2':
-    case '3':
-    case '4':
-    case '5':
-    case '6':
-    case '7':
-    case '8':
-    case '9': return vp_impl_json_scan_number(scan);
-    case 0xEF:
-        if (scan->at == 0)
-            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value; a byte order mark is not allowed");
-        break;
-    default: break;
-    }
-    return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value");
-}
-
-/* Reads a key and its colon. */
-static int vp_impl_json_scan_key(vp_impl_json_scan *scan, int first) {
-    if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside an object");
-    if (scan->text[scan->at] != '"')
-        return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
-                                  first ? "expected a key in double quotes or '}'"
-                                        : "expected a key in double quotes after ','");
-    if (!vp_impl_json_scan_string(scan)) return 0;
-    vp_impl_json_skip_space(scan);
-    if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside an object");
-    if (scan->text[scan->at] != ':') return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected ':' after a key");
-    scan->at++;
-    return 1;
-}
-
-/* Reads what follows a complete value: closing brackets, then a comma (returns 1: another member follows) or the end
- * (returns 0). */
-static int vp_impl_json_after_value(vp_impl_json_scan *scan) {
-    for (;;) {
-        vp_impl_json_skip_space(scan);
-        if (scan->depth == scan->outside)
-            return scan->at == scan->bytes
-                       ? 0
-                       : vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected nothing after the value");
-        int object = scan->open[scan->depth - 1].type == VP_JSON_OBJECT;
-        if (scan->at >= scan->bytes)
-            return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
-                                      object ? "the text ends inside an object" : "the text ends inside an array");
-        if (scan->text[scan->at] == ',') { scan->at++; return 1; }
-        if (scan->text[scan->at] != (object ? '}' : ']'))
-            return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
-                                      object ? "expected ',' or '}' after a member"
-                                             : "expected ',' or ']' after an element");
-        vp_impl_json_close(scan);
-    }
-}
-
-/* Scans the whole text, without recursion; s->code is the result. */
-static void vp_impl_json_scan_text(vp_impl_json_scan *scan) {
-    int opened = 0, more = 1;
-    scan->depth = scan->outside;
-    while (more) {
-        vp_impl_json_skip_space(scan);
-        if (scan->depth > scan->outside) {
-            int object = scan->open[scan->depth - 1].type == VP_JSON_OBJECT;
-            if (opened && scan->at < scan->bytes && scan->text[scan->at] == (object ? '}' : ']')) {
-                vp_impl_json_close(scan);
-                opened = 0;
-                more = vp_impl_json_after_value(scan);
-                continue;
-            }
-            scan->open[scan->depth - 1].count++;
-            if (object && !vp_impl_json_scan_key(scan, opened)) return;
-            vp_impl_json_skip_space(scan);
-        }
-        if (!vp_impl_json_scan_value(scan, &opened)) return;
-        if (!opened) more = vp_impl_json_after_value(scan);
-    }
-}
-
-VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json,
-                               size_t *needed, vp_error *error) {
-    vp_impl_json_scan scan;
-    memset(&scan, 0, sizeof scan);
-    scan.text = (const unsigned char *)text;
-    scan.bytes = text ? bytes : 0;
-    scan.nodes = nodes;
-    scan.capacity = nodes ? capacity : 0;
-    vp_impl_json_scan_text(&scan);
-    if (scan.code != VP_OK) return vp_fail(error, scan.code, (int64_t)scan.at, "JSON", scan.message);
-    if (needed) *needed = scan.node_count;
-    if (scan.node_count > scan.capacity)
-        return vp_fail(error, VP_ERR_CAPACITY, -1, "JSON",
-                       "the text has more values and keys than fit in the node buffer");
-    if (json) {
-        json->text = text;
-        json->nodes = nodes;
-        json->node_count = scan.node_count;
-    }
-    return VP_OK;
-}
-
-static const vp_json_node *vp_impl_json_node_of(const vp_json *json, uint32_t index, vp_json_type type) {
-    if (!json || index >= json->node_count || json->nodes[index].type != type) return NULL;
-    return &json->nodes[index];
-}
-
-static uint32_t vp_impl_json_hex4(const char *digits) {
-    uint32_t value = 0;
-    for (int i = 0; i < 4; i++) value = value * 16 + (uint32_t)vp_impl_json_hex((unsigned char)digits[i]);
-    return value;
-}
-
-VP_API size_t vp_utf8_put(char *out, uint32_t code) {
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xC0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3F));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xE0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3F));
-        out[2] = (char)(0x80 | (code & 0x3F));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3F));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3F));
-    out[3] = (char)(0x80 | (code & 0x3F));
-    return 4;
-}
-
-/* Takes one escape, or one byte, from *text (before end; the parser has checked it). Writes its UTF-8 bytes and returns
- * their number (1..4). */
-static size_t vp_impl_json_unescape(const char **text, const char *end, char out[4]) {
-    static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
-    const char *at = *text, *found;
-    uint32_t code, low;
-    if (at[0] != '\\') { out[0] = at[0]; *text = at + 1; return 1; }
-    if (at[1] != 'u') {
-        found = strchr(from, at[1]);
-        out[0] = found ? to[found - from] : at[1];
-        *text = at + 2;
-        return 1;
-    }
-    code = vp_impl_json_hex4(at + 2);
-    at += 6;
-    if (code >= 0xD800 && code <= 0xDFFF) {
-        low = code < 0xDC00 && end - at >= 6 && at[0] == '\\' && at[1] == 'u' ? vp_impl_json_hex4(at + 2) : 0;
-        if (low >= 0xDC00 && low <= 0xDFFF) {
-            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-            at += 6;
-        } else {
-            code = 0xFFFD;
-        }
-    }
-    *text = at;
-    return vp_utf8_put(out, code);
-}
-
-static int vp_impl_json_equals(const vp_json *json, const vp_json_node *node, const char *text, size_t bytes) {
-    const char *from = json->text + node->start, *end = from + node->bytes;
-    char piece[4];
-    size_t made, at = 0;
-    if (!node->escaped) return node->bytes == bytes && memcmp(from, text, bytes) == 0;
-    while (from < end) {
-        made = vp_impl_json_unescape(&from, end, piece);
-        if (bytes - at < made || memcmp(text + at, piece, made)) return 0;
-        at += made;
-    }
-    return at == bytes;
-}
-
-VP_API int vp_json_equals(const vp_json *json, uint32_t string, const char *text) {
-    return text ? vp_json_equals_bytes(json, string, text, strlen(text)) : 0;
-}
-
-VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char *text, size_t bytes) {
-    const vp_json_node *node = vp_impl_json_node_of(json, string, VP_JSON_STRING);
-    return node && text ? vp_impl_json_equals(json, node, text, bytes) : 0;
-}
-
-VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *key) {
-    const vp_json_node *node = vp_impl_json_node_of(json, object, VP_JSON_OBJECT);
-    uint32_t index, found = VP_JSON_NONE;
-    if (!node || !key) return VP_JSON_NONE;
-    size_t bytes = strlen(key);
-    for (index = object + 1; index < node->end; index = json->nodes[index + 1].end)
-        if (vp_impl_json_equals(json, &json->nodes[index], key, bytes)) found = index + 1;
-    return found;
-}
-
-/* Order of two keys by their unescaped bytes. Equal keys are ordered by position, so that the order is total and every
- * sort gives the same result. */
-static int vp_impl_json_key_order(const vp_json *json, uint32_t left, uint32_t right, int *same) {
-    const vp_json_node *left_node = &json->nodes[left], *right_node = &json->nodes[right];
-    const char *left_text = json->text + left_node->start, *left_end = left_text + left_node->bytes,
-               *right_text = json->text + right_node->start, *right_end = right_text + right_node->bytes;
-    char left_piece[4], right_piece[4];
-    size_t left_rest = 0, right_rest = 0, left_at = 0, right_at = 0, shorter;
-    int order = 0;
-    if (!left_node->escaped && !right_node->escaped) {
-        shorter = (size_t)(left_node->bytes < right_node->bytes ? left_node->bytes : right_node->bytes);
-        order = memcmp(left_text, right_text, shorter);
-        if (order == 0) order = (left_node->bytes > right_node->bytes) - (left_node->bytes < right_node->bytes);
-    } else {
-        while (order == 0) {
-            if (left_rest == 0 && left_text < left_end) {
-                left_rest = vp_impl_json_unescape(&left_text, left_end, left_piece);
-                left_at = 0;
-            }
-            if (right_rest == 0 && right_text < right_end) {
-                right_rest = vp_impl_json_unescape(&right_text, right_end, right_piece);
-                right_at = 0;
-            }
-            if (left_rest == 0 || right_rest == 0) { order = (left_rest > 0) - (right_rest > 0); break; }
-            order = (int)(unsigned char)left_piece[left_at++] - (int)(unsigned char)right_piece[right_at++];
-            left_rest--;
-            right_rest--;
-        }
-    }
-    *same = order == 0;
-    return order ? order : left < right ? -1 : left > right;
-}
-
-/* One step of heap sort: lets heap[at] sink until no child is greater. */
-static void vp_impl_json_sink_key(const vp_json *json, uint32_t *heap, uint32_t at, uint32_t count) {
-    int same;
-    while (at < count / 2) {
-        uint32_t child = 2 * at + 1, moved = heap[at];
-        if (child + 1 < count && vp_impl_json_key_order(json, heap[child], heap[child + 1], &same) < 0) child++;
-        if (vp_impl_json_key_order(json, moved, heap[child], &same) >= 0) return;
-        heap[at] = heap[child];
-        heap[child] = moved;
-        at = child;
-    }
-}
-
-VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity,
-                                        uint32_t *duplicate) {
-    const vp_json_node *node = vp_impl_json_node_of(json, object, VP_JSON_OBJECT);
-    uint32_t i, key, swap, found = VP_JSON_NONE;
-    int same;
-    if (!node) return json && object < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    if (capacity < node->count) return VP_ERR_CAPACITY;
-    for (i = 0, key = object + 1; key < node->end; key = json->nodes[key + 1].end) scratch[i++] = key;
-    for (i = node->count / 2; i > 0; i--) vp_impl_json_sink_key(json, scratch, i - 1, node->count);
-    for (i = node->count; i > 1; i--) {
-        swap = scratch[0];
-        scratch[0] = scratch[i - 1];
-        scratch[i - 1] = swap;
-        vp_impl_json_sink_key(json, scratch, 0, i - 1);
-    }
-    for (i = 1; i < node->count; i++) {
-        vp_impl_json_key_order(json, scratch[i - 1], scratch[i], &same);
-        if (same && scratch[i] < found) found = scratch[i];
-    }
-    *duplicate = found;
-    return VP_OK;
-}
-
-VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index) {
-    const vp_json_node *node = vp_impl_json_node_of(json, array, VP_JSON_ARRAY);
-    uint32_t at = array + 1;
-    if (!node || index >= node->count) return VP_JSON_NONE;
-    while (index--) at = json->nodes[at].end;
-    return at;
-}
-
-VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, size_t capacity, size_t *needed) {
-    const vp_json_node *node = vp_impl_json_node_of(json, string, VP_JSON_STRING);
-    char piece[4];
-    size_t total = 0, made;
-    if (!node) return json && string < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    const char *from = json->text + node->start;
-    const char *end = from + node->bytes;
-    if (!node->escaped) total = (size_t)node->bytes;
-    else while (from < end) total += vp_impl_json_unescape(&from, end, piece);
-    if (needed) *needed = total;
-    if (!out || capacity <= total) return VP_ERR_CAPACITY;
-    from = json->text + node->start;
-    if (!node->escaped) {
-        memcpy(out, from, total);
-        out += total;
-    } else {
-        while (from < end) {
-            made = vp_impl_json_unescape(&from, end, piece);
-            memcpy(out, piece, made);
-            out += made;
-        }
-    }
-    *out = 0;
-    return VP_OK;
-}
-
-/* ---- numbers ---- */
-
-/* A number's decimal value: digits times 10^exponent. `digits` is their count, from the first nonzero digit, at
- * `first`, to the last nonzero one. There may be one point between them. */
-typedef struct vp_impl_decimal { const char *first; int64_t digits, exponent; int negative; } vp_impl_decimal;
-
-/* text: one valid JSON number. Exponents saturate far beyond any value that the digits of a text could compensate. */
-static vp_impl_decimal vp_impl_decimal_of(const char *text, size_t bytes) {
-    const int64_t limit = INT64_C(100000000000000000);
-    const char *at = text, *end = text + bytes;
-    vp_impl_decimal decimal;
-    int64_t seen = 0, fraction = 0, exponent = 0;
-    int after_point = 0, minus = 0;
-    decimal.first = NULL;
-    decimal.digits = decimal.exponent = 0;
-    decimal.negative = *at == '-';
-    for (at += decimal.negative; at < end && *at != 'e' && *at != 'E'; at++) {
-        if (*at == '.') { after_point = 1; continue; }
-        fraction += after_point;
-        if (*at != '0' && !decimal.first) decimal.first = at;
-        if (decimal.first) seen++;
-        if (*at != '0') {
-            decimal.digits = seen;
-            decimal.exponent = -fraction;
-        } else if (!after_point) {
-            /* zeros of the integer part after the last nonzero digit so far; unused before the first one */
-            decimal.exponent++;
-        }
-    }
-    if (at < end) at++;
-    if (at < end && (*at == '-' || *at == '+')) minus = *at++ == '-';
-    for (; at < end; at++)
-        if (exponent < limit) exponent = exponent * 10 + (*at - '0');
-    decimal.exponent += minus ? -exponent : exponent;
-    return decimal;
-}
-
-VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value) {
-    const vp_json_node *node = vp_impl_json_node_of(json, number, VP_JSON_NUMBER);
-    uint64_t magnitude = 0;
-    const char *digit;
-    int64_t i;
-    if (!node) return json && number < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    vp_impl_decimal decimal = vp_impl_decimal_of(json->text + node->start, (size_t)node->bytes);
-    if (decimal.digits > 0) {
-        if (decimal.exponent < 0) return VP_ERR_FORMAT;
-        if (decimal.digits + decimal.exponent > 19) return VP_ERR_RANGE;
-        for (digit = decimal.first, i = 0; i < decimal.digits; digit++) {
-            if (*digit == '.') continue;
-            magnitude = magnitude * 10 + (uint64_t)(*digit - '0');
-            i++;
-        }
-        for (i = 0; i < decimal.exponent; i++) magnitude *= 10;
-        if (magnitude > (uint64_t)INT64_MAX + (uint64_t)decimal.negative) return VP_ERR_RANGE;
-    }
-    *value = !decimal.negative ? (int64_t)magnitude : magnitude > (uint64_t)INT64_MAX ? INT64_MIN : -(int64_t)magnitude;
-    return VP_OK;
-}
-
-/* Natural numbers up to 3072 bits, least significant word first, no leading zero words. The longest are 801 decimal
- * digits (2661 bits) and 5^1131 (2627 bits) when reading, and 10^326 (1083 bits) when printing, shifted by a few bits
- * at most. */
-enum { VP_IMPL_BIG_WORDS = 96 };
-typedef struct vp_impl_big { int32_t count; uint32_t word[VP_IMPL_BIG_WORDS]; } vp_impl_big;
-
-static void vp_impl_big_set(vp_impl_big *number, uint64_t value) {
-    number->word[0] = (uint32_t)value;
-    number->word[1] = (uint32_t)(value >> 32);
-    number->count = number->word[1] ? 2 : number->word[0] ? 1 : 0;
-}
-
-/* number = number * factor + addend */
-static void vp_impl_big_multiply(vp_impl_big *number, uint32_t factor, uint32_t addend) {
-    uint64_t carry = addend;
-    for (int32_t i = 0; i < number->count; i++) {
-        carry += (uint64_t)number->word[i] * factor;
-        number->word[i] = (uint32_t)carry;
-        carry >>= 32;
-    }
-    if (carry) number->word[number->count++] = (uint32_t)carry;
-}
-
-static void vp_impl_big_multiply_power5(vp_impl_big *number, int64_t power) {
-    for (; power >= 13; power -= 13) vp_impl_big_multiply(number, 1220703125u, 0);
-    for (; power > 0; power--) vp_impl_big_multiply(number, 5, 0);
-}
-
-static void vp_impl_big_shift(vp_impl_big *number, int64_t bits) {
-    int32_t words = (int32_t)(bits / 32), rest = (int32_t)(bits % 32), i;
-    if (number->count == 0) return;
-    if (rest) vp_impl_big_multiply(number, UINT32_C(1) << rest, 0);
-    if (words == 0) return;
-    for (i = number->count - 1; i >= 0; i--) number->word[i + words] = number->word[i];
-    for (i = 0; i < words; i++) number->word[i] = 0;
-    number->count += words;
-}
-
-static int64_t vp_impl_big_bits(const vp_impl_big *number) {
-    int64_t bits = (int64_t)number->count * 32;
-    if (number->count == 0) return 0;
-    for (uint32_t top = number->word[number->count - 1]; !(top >> 31); top <<= 1) bits--;
-    return bits;
-}
-
-static int vp_impl_big_compare(const vp_impl_big *left, const vp_impl_big *right) {
-    if (left->count != right->count) return left->count < right->count ? -1 : 1;
-    for (int32_t i = left->count - 1; i >= 0; i--)
-        if (left->word[i] != right->word[i]) return left->word[i] < right->word[i] ? -1 : 1;
-    return 0;
-}
-
-/* a -= b; a >= b */
-static void vp_impl_big_subtract(vp_impl_big *a, const vp_impl_big *b) {
-    uint64_t borrow = 0;
-    for (int32_t i = 0; i < a->count; i++) {
-        uint64_t take = borrow + (i < b->count ? b->word[i] : 0);
-        borrow = a->word[i] < take;
-        a->word[i] = (uint32_t)(a->word[i] - take);
-    }
-    while (a->count > 0 && a->word[a->count - 1] == 0) a->count--;
-}
-
 /* sign of a + b - c */
 static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, const vp_impl_big *c) {
     vp_impl_big sum;
@@ -3176,95 +1843,6 @@ static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, c
     }
     if (carry) sum.word[sum.count++] = (uint32_t)carry;
     return vp_impl_big_compare(&sum, c);
-}
-
-/* The double nearest to numerator / denominator * 2^exponent, ties to even; its bits. If it overflows, the bits of
- * infinity. Binary long division, one comparison and subtraction per bit: no estimate could be wrong. */
-static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominator, int64_t exponent) {
-    int64_t shift = vp_impl_big_bits(numerator) - vp_impl_big_bits(denominator), bits = 53, i;
-    uint64_t quotient = 0;
-    if (shift > 0) vp_impl_big_shift(denominator, shift);
-    else vp_impl_big_shift(numerator, -shift);
-    if (vp_impl_big_compare(numerator, denominator) < 0) {
-        vp_impl_big_shift(numerator, 1);
-        shift--;
-    }
-    exponent += shift; /* now 1 <= numerator / denominator < 2; the value is numerator / denominator * 2^exponent */
-    if (exponent > 1023) return UINT64_C(0x7FF) << 52;
-    if (exponent < -1022) bits = 53 + 1022 + exponent; /* subnormal: fewer bits, none at half of the smallest */
-    if (bits < 0) return 0;
-    for (i = 0; i < bits; i++) {
-        quotient <<= 1;
-        if (vp_impl_big_compare(numerator, denominator) >= 0) {
-            quotient |= 1;
-            vp_impl_big_subtract(numerator, denominator);
-        }
-        vp_impl_big_shift(numerator, 1);
-    }
-    int order = vp_impl_big_compare(numerator, denominator);
-    if (order > 0 || (order == 0 && (quotient & 1))) quotient++;
-    /* the hidden bit, and a carry out of the fraction, add one to the exponent field */
-    return exponent < -1022 ? quotient : ((uint64_t)(exponent + 1022) << 52) + quotient;
-}
-
-VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) {
-    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    /* a tie between two doubles has at most 768 digits; for later digits only "not zero" matters */
-    const int64_t kept = 800;
-    vp_impl_big numerator, denominator;
-    uint64_t bits = 0;
-    uint32_t chunk = 0, scale = 1;
-    const char *digit;
-    size_t length;
-    int64_t i, taken;
-    double result;
-    if (!text || vp_impl_json_number((const unsigned char *)text, bytes, &length) || length != bytes)
-        return VP_ERR_FORMAT;
-    vp_impl_decimal decimal = vp_impl_decimal_of(text, bytes);
-    if (decimal.digits > 0 && decimal.digits + decimal.exponent > 310) return VP_ERR_RANGE;
-    if (decimal.digits > 0 && decimal.digits + decimal.exponent > -330) {
-        taken = decimal.digits < kept ? decimal.digits : kept;
-        vp_impl_big_set(&numerator, 0);
-        for (digit = decimal.first, i = 0; i < taken; digit++) {
-            if (*digit == '.') continue;
-            chunk = chunk * 10 + (uint32_t)(*digit - '0');
-            scale *= 10;
-            if (++i == taken || scale == 1000000000u) {
-                vp_impl_big_multiply(&numerator, scale, chunk);
-                chunk = 0;
-                scale = 1;
-            }
-        }
-        decimal.exponent += decimal.digits - taken;
-        if (decimal.digits > taken) {
-            vp_impl_big_multiply(&numerator, 10, 1);
-            decimal.exponent--;
-        }
-        /* digits and power are exact doubles, so one operation is correctly rounded (unless double arithmetic uses
-         * wider registers) */
-        if (decimal.digits <= 15 && decimal.exponent >= -22 && decimal.exponent <= 22
-            && sizeof(double_t) == sizeof(double)) {
-            result = (double)(numerator.word[0] | (numerator.count > 1 ? (uint64_t)numerator.word[1] << 32 : 0));
-            result = decimal.exponent < 0 ? result / power[-decimal.exponent] : result * power[decimal.exponent];
-            *value = decimal.negative ? -result : result;
-            return VP_OK;
-        }
-        vp_impl_big_set(&denominator, 1);
-        vp_impl_big_multiply_power5(decimal.exponent < 0 ? &denominator : &numerator,
-                                    decimal.exponent < 0 ? -decimal.exponent : decimal.exponent);
-        bits = vp_impl_big_ratio(&numerator, &denominator, decimal.exponent);
-        if (bits >> 52 == 0x7FF) return VP_ERR_RANGE;
-    }
-    bits |= (uint64_t)decimal.negative << 63;
-    memcpy(value, &bits, sizeof bits);
-    return VP_OK;
-}
-
-VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double *value) {
-    const vp_json_node *node = vp_impl_json_node_of(json, number, VP_JSON_NUMBER);
-    if (!node) return json && number < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    return vp_number_parse(json->text + node->start, (size_t)node->bytes, value);
 }
 
 /* The shortest digits d1 d2 ... (at most 17) for which 0.d1d2... * 10^point reads back as the positive double with
@@ -3537,16 +2115,8 @@ VP_API void vp_json_bool(vp_json_writer *writer, int value) {
 }
 VP_API void vp_json_null(vp_json_writer *writer) { vp_impl_json_scalar(writer, "null", 4); }
 
-VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes) {
-    vp_impl_json_scan scan;
-    if (!vp_impl_json_live(writer)) return;
-    memset(&scan, 0, sizeof scan);
-    scan.text = (const unsigned char *)text;
-    scan.bytes = text ? bytes : 0;
-    scan.outside = writer->depth; /* the whole text must stay readable too */
-    vp_impl_json_scan_text(&scan);
-    if (scan.code != VP_OK) writer->result = scan.code;
-    else if (vp_impl_json_before_value(writer, 1)) vp_impl_json_emit(writer, text, bytes);
+VP_API void vp_json_raw_unchecked(vp_json_writer *writer, const char *text, size_t bytes) {
+    if (vp_impl_json_before_value(writer, 1)) vp_impl_json_emit(writer, text, bytes);
 }
 
 VP_API vp_result vp_json_finish(vp_json_writer *writer) {

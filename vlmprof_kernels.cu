@@ -1380,7 +1380,7 @@ static vp_result vk_cuda_fail(vp_error *error, cudaError_t status, const char *w
     char text[160];
     cudaGetLastError(); /* clears the error, as in vk_cuda_check */
     snprintf(text, sizeof text, "%s (%s)", cudaGetErrorString(status), cudaGetErrorName(status));
-    return vp_fail(error, status == cudaErrorMemoryAllocation ? VP_ERR_MEMORY : VP_ERR_DEVICE, -1, what, text);
+    return vp_error_set(error, status == cudaErrorMemoryAllocation ? VP_ERR_MEMORY : VP_ERR_DEVICE, -1, what, text);
 }
 static vp_result vk_cuda_count(int32_t *count, vp_error *error) {
     int found = 0, driver = 0;
@@ -1390,15 +1390,15 @@ static vp_result vk_cuda_count(int32_t *count, vp_error *error) {
     cudaGetLastError(); /* reported here; the next call starts without an error */
     if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
     if (status == cudaErrorInsufficientDriver && driver == 0)
-        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA driver on this machine");
+        return vp_error_set(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA driver on this machine");
     if (status == cudaErrorInsufficientDriver) {
         snprintf(text, sizeof text,
                  "the NVIDIA driver is too old: it supports CUDA %d.%d, but this program was built with CUDA %d.%d",
                  driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
+        return vp_error_set(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
     if (status == cudaSuccess || status == cudaErrorNoDevice)
-        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA GPU that CUDA can use");
+        return vp_error_set(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA GPU that CUDA can use");
     return vk_cuda_fail(error, status, "cudaGetDeviceCount");
 }
 /* Returns VP_OK if the device exists. */
@@ -1410,7 +1410,7 @@ static vp_result vk_cuda_find(int32_t index, vp_error *error) {
     if (index < 0 || index >= count) {
         snprintf(text, sizeof text, "there is no device %d; this process sees %d device(s), counted from 0", (int)index,
                  (int)count);
-        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
+        return vp_error_set(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
     return VP_OK;
 }
@@ -1516,7 +1516,7 @@ static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
     if (started <= 0) {
         snprintf(text, sizeof text, "%s%s", why,
                  started ? "" : "; install the CUDA Toolkit's cuBLAS, or name its folder in LD_LIBRARY_PATH");
-        return vp_fail(error, VP_ERR_DEVICE, -1, "cuBLAS", text);
+        return vp_error_set(error, VP_ERR_DEVICE, -1, "cuBLAS", text);
     }
     vk_cublas_check(&cuda->queue, cuda->blas.set_stream(cuda->blas.handle, cuda->stream), "cublasSetStream", VK_HERE);
     /* sums in fp32 even if a product is split along k; TF32 is off by default */
@@ -1573,7 +1573,8 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
     vp_result result = vk_cuda_find(index, error);
     if (result != VP_OK) return result;
     if (__atomic_load_n(&vk_cuda_engines, __ATOMIC_SEQ_CST) > 0)
-        return vp_fail(error, VP_ERR_STATE, -1, "cuda", "an engine is still open: close all of them before the reset");
+        return vp_error_set(error, VP_ERR_STATE, -1, "cuda",
+                            "an engine is still open: close all of them before the reset");
     cudaGetDevice(&current);
     if (current != index) cudaSetDevice(index); /* a broken context returns its error, but is selected */
     status = cudaDeviceReset();
@@ -1598,7 +1599,7 @@ static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
 #endif
         if (info.compute_major != 9 || info.compute_minor != 0) lacks = "needs exactly compute capability 9.0";
     }
-    return lacks ? vp_fail(error, VP_ERR_UNSUPPORTED, -1, "--gpu", lacks) : VP_OK;
+    return lacks ? vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "--gpu", lacks) : VP_OK;
 }
 static void vk_check_experts(vk_queue *queue); /* kernels/gpu/check_experts.h */
 static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
@@ -1610,14 +1611,14 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     vp_result result = vk_cuda_describe_device(setup->device, &info, error);
     if (result != VP_OK) return result;
     if (setup->gemm)
-        return vp_fail(error, VP_ERR_RANGE, -1, setup->gemm, "--gemm selects a CPU kernel; a GPU uses cuBLAS");
+        return vp_error_set(error, VP_ERR_RANGE, -1, setup->gemm, "--gemm selects a CPU kernel; a GPU uses cuBLAS");
     if (info.compute_major * 10 + info.compute_minor < VK_CAPABILITY_MIN) {
         snprintf(text, sizeof text, "%.80s has compute capability %d.%d; vlmprof needs 8.0 (bf16)", info.name,
                  (int)info.compute_major, (int)info.compute_minor);
-        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
+        return vp_error_set(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
     cuda = (vk_cuda *)calloc(1, sizeof *cuda);
-    if (!cuda) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    if (!cuda) return vp_error_set(error, VP_ERR_MEMORY, -1, "engine", "no memory");
     __atomic_add_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cuda->device = setup->device;
     cuda->wide = setup->wide;
@@ -2053,12 +2054,12 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
         snprintf(text + used, sizeof text - used, "; sent since the device was last known to work: %s .. %s; "
                  "CUDA_LAUNCH_BLOCKING=1 names the kernel", first, queue->last_sent);
     vk_spin_tell(text, sizeof text);
-    return vp_fail(error,
-                   queue->error == cudaErrorMemoryAllocation
-                           || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_ALLOC_FAILED
-                       ? VP_ERR_MEMORY
-                       : VP_ERR_DEVICE,
-                   -1, where, text);
+    return vp_error_set(error,
+                        queue->error == cudaErrorMemoryAllocation
+                                || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_ALLOC_FAILED
+                            ? VP_ERR_MEMORY
+                            : VP_ERR_DEVICE,
+                        -1, where, text);
 }
 static int64_t vk_cuda_between(vk_queue *queue, int from, int to) {
     return vk_cuda_elapsed(queue, vk_cuda_of(queue)->mark[from], vk_cuda_of(queue)->mark[to]);
@@ -3497,7 +3498,7 @@ static void vk_cpu_close(vk_queue *queue) {
 static vp_result vk_cpu_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
     vk_cpu *cpu = (vk_cpu *)calloc(1, sizeof *cpu);
     vp_result result;
-    if (!cpu) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    if (!cpu) return vp_error_set(error, VP_ERR_MEMORY, -1, "engine", "no memory");
     cpu->wide = setup->wide;
     cpu->queue.threads = setup->threads;
     result = vk_gemm_choose(cpu, setup->gemm, error);
@@ -3812,8 +3813,8 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
     vk_cpu_temperature(root, &telemetry);
     if (isnan(telemetry.sm_clock_mhz) && isnan(telemetry.sm_clock_max_mhz) && isnan(telemetry.temperature_c)
         && isnan(telemetry.throttle_count))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry",
-                       "neither /sys nor /proc/cpuinfo reports a clock, a temperature or a throttle count");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry",
+                            "neither /sys nor /proc/cpuinfo reports a clock, a temperature or a throttle count");
     *out = telemetry;
     return VP_OK;
 }
@@ -3825,7 +3826,7 @@ static vp_result vk_cpu_telemetry_here(int32_t index, vp_telemetry *out, vp_erro
 static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
     (void)index;
     (void)joules;
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "energy", "is counted only on GPUs, by NVML");
+    return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "energy", "is counted only on GPUs, by NVML");
 }
 
 static const vk_backend vk_cpu_backend = {

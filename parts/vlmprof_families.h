@@ -20,6 +20,12 @@
 #ifndef VLMPROF_H
 #include "vlmprof.h"
 #endif
+/* vp_family_from_config exists if the reader of JSON is in the same folder, or is included before this header. */
+#if !defined(VLMPROF_JSON_H) && defined(__has_include)
+#if __has_include("vlmprof_json.h")
+#include "vlmprof_json.h"
+#endif
+#endif
 
 VP_EXTERN_C_BEGIN
 
@@ -42,23 +48,23 @@ typedef enum vp_certainty {
 VP_API const char *vp_certainty_text(vp_certainty certainty);
 
 /* the meaning of a configuration key for a rule; also its index in vp_family.value */
-typedef enum vp_slot {
-    VP_SLOT_MIN,   /* least pixels, patches, tokens or tiles */
-    VP_SLOT_MAX,   /* most of them */
-    VP_SLOT_SIDE,  /* longest side: pixels, or patches for Kimi */
-    VP_SLOT_TILE,  /* side of a tile [px] */
-    VP_SLOT_PATCH, /* side of a patch [px] */
-    VP_SLOT_MERGE, /* patches per side that are merged into one token */
+typedef enum vp_family_slot {
+    VP_SLOT_MIN,    /* least pixels, patches, tokens or tiles */
+    VP_SLOT_MAX,    /* most of them */
+    VP_SLOT_SIDE,   /* longest side: pixels, or patches for Kimi */
+    VP_SLOT_TILE,   /* side of a tile [px] */
+    VP_SLOT_PATCH,  /* side of a patch [px] */
+    VP_SLOT_MERGE,  /* patches per side that are merged into one token */
     VP_SLOT_TOKENS, /* tokens per view, or per side of a view */
-    VP_SLOT_SPLIT, /* a switch, or the index of a word */
+    VP_SLOT_SPLIT,  /* a switch, or the index of a word */
     VP_SLOT_MIN_TOKENS,
     VP_SLOT_MAX_TOKENS,
     VP_SLOT_RATIO, /* the only slot that may be fractional */
     VP_SLOT_COUNT
-} vp_slot;
+} vp_family_slot;
 typedef struct vp_family_key {
     const char *name; /* name in the configuration; NULL: fixed by the family */
-    vp_slot slot;
+    vp_family_slot slot;
     double fallback;  /* value of the published checkpoints */
 } vp_family_key;
 typedef struct vp_family_preset {
@@ -103,6 +109,7 @@ VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double
  *          1..VP_FAMILY_GRIDS_LIMIT or a side outside 1..16 */
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error);
 
+#ifdef VLMPROF_JSON_H
 /* Chooses the family and its keys from the files of a checkpoint. Each file may be absent.
  * in:      files  preprocessor_config.json, processor_config.json, config.json, in this order; NULL: absent. The
  *          top-level node of each is an object
@@ -112,6 +119,7 @@ VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides
  * rule:    model_type decides, except for llava, where the image processor decides. The first file that has a key sets
  *          it */
 VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error);
+#endif
 
 /* the counts of one image; -1: the rule has no such number */
 typedef struct vp_vision_count {
@@ -1383,10 +1391,10 @@ static int32_t vp_impl_name_distance(const char *one, const char *other) {
 }
 static const vp_family_key *vp_impl_family_key(const vp_family *family, const char *name, vp_error *error) {
     const vp_family_key *nearest = NULL, *keys = family->preset->keys;
-    vp_message m = {{0}, 0};
+    vp_impl_message m = {{0}, 0};
     int32_t i, least = 1000, distance;
     if (!name) {
-        vp_fail(error, VP_ERR_RANGE, -1, "key", "is NULL");
+        vp_error_set(error, VP_ERR_RANGE, -1, "key", "is NULL");
         return NULL;
     }
     for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
@@ -1398,10 +1406,10 @@ static const vp_family_key *vp_impl_family_key(const vp_family *family, const ch
             nearest = &keys[i];
         }
     }
-    vp_message_text(&m, family->preset->name);
-    vp_message_text(&m, nearest ? " has no such key; the nearest is " : " has no keys");
-    if (nearest) vp_message_text(&m, nearest->name);
-    vp_fail(error, VP_ERR_NOT_FOUND, -1, name, m.text);
+    vp_impl_message_text(&m, family->preset->name);
+    vp_impl_message_text(&m, nearest ? " has no such key; the nearest is " : " has no keys");
+    if (nearest) vp_impl_message_text(&m, nearest->name);
+    vp_error_set(error, VP_ERR_NOT_FOUND, -1, name, m.text);
     return NULL;
 }
 
@@ -1599,7 +1607,7 @@ static const char *vp_impl_family_refuses(const vp_family *family, const vp_fami
 }
 static vp_result vp_impl_family_put(vp_family *family, const vp_family_key *key, double number, vp_error *error) {
     const char *wrong = vp_impl_family_refuses(family, key, number);
-    if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, key->name, wrong);
+    if (wrong) return vp_error_set(error, VP_ERR_RANGE, -1, key->name, wrong);
     if (key->slot == VP_SLOT_RATIO) family->ratio = number;
     else family->value[key->slot] = (int64_t)number;
     family->given |= 1u << key->slot;
@@ -1617,10 +1625,10 @@ VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *t
     double number = 0.0, unit = 1.0;
     int32_t word = -1, digits = 0;
     if (!found) return key ? VP_ERR_NOT_FOUND : VP_ERR_RANGE;
-    if (!text) return vp_fail(error, VP_ERR_RANGE, -1, key, "is NULL; expected a number, a word, true or false");
+    if (!text) return vp_error_set(error, VP_ERR_RANGE, -1, key, "is NULL; expected a number, a word, true or false");
     if (found->slot == VP_SLOT_SPLIT) {
         word = vp_impl_word_index(family->preset->words ? family->preset->words : "false true", text);
-        if (word < 0 && family->preset->words) return vp_fail(error, VP_ERR_RANGE, -1, key, family->preset->words);
+        if (word < 0 && family->preset->words) return vp_error_set(error, VP_ERR_RANGE, -1, key, family->preset->words);
         if (word >= 0) return vp_impl_family_put(family, found, word, error);
     }
     for (; *at >= '0' && *at <= '9' && digits < 15; at++, digits++) number = number * 10.0 + (double)(*at - '0');
@@ -1629,7 +1637,8 @@ VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *t
         for (at++; *at >= '0' && *at <= '9' && digits < 15; at++, digits++, unit *= 10.0)
             number = number * 10.0 + (double)(*at - '0');
     if (*at || !digits)
-        return vp_fail(error, VP_ERR_RANGE, -1, key, "is not a decimal number of at most 15 digits, without a sign");
+        return vp_error_set(error, VP_ERR_RANGE, -1, key,
+                            "is not a decimal number of at most 15 digits, without a sign");
     return vp_impl_family_put(family, found, number / unit, error);
 }
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error) {
@@ -1637,12 +1646,13 @@ VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides
     const int width_first = rule == VP_IMPL_CANVAS ? family->preset->variant == VP_IMPL_DEEPSEEK
                                                    : family->preset->variant == VP_IMPL_WIDTH_FIRST;
     if (rule != VP_IMPL_ANYRES && rule != VP_IMPL_CANVAS)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, family->preset->name, "does not choose from a list of canvases");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, family->preset->name,
+                            "does not choose from a list of canvases");
     if (count < 1 || count > VP_FAMILY_GRIDS_LIMIT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "must be 1 to 1466");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "canvases", "must be 1 to 1466");
     for (int32_t i = 0; i < count; i++)
         if (sides[i][0] < 1 || sides[i][0] > 16 || sides[i][1] < 1 || sides[i][1] > 16)
-            return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "a side must be 1 to 16 tiles");
+            return vp_error_set(error, VP_ERR_RANGE, -1, "canvases", "a side must be 1 to 16 tiles");
     family->grid_count = family->grid_side = 0;
     for (int32_t i = 0; i < count; i++) vp_impl_add_grid(family, sides[i][width_first], sides[i][!width_first]);
     vp_impl_sort_canvases(family);
@@ -1664,23 +1674,24 @@ VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int3
                                  vp_error *error) {
     vp_vision_count out;
     const char *refused;
-    if (!vp_impl_arithmetic()) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "arithmetic", VP_IMPL_INEXACT);
+    if (!vp_impl_arithmetic()) return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "arithmetic", VP_IMPL_INEXACT);
     refused = vp_impl_family_run(family, width_px, height_px, &out);
     if (refused) {
         const int unknown = family->preset->certainty == VP_CERTAINTY_DOCUMENTED && width_px > 0 && height_px > 0;
-        vp_message m = {{0}, 0};
-        vp_message_int(&m, width_px);
-        vp_message_text(&m, "x");
-        vp_message_int(&m, height_px);
-        vp_message_text(&m, ": ");
-        vp_message_text(&m, refused);
-        return vp_fail(error, unknown ? VP_ERR_UNSUPPORTED : VP_ERR_RANGE, -1, family->preset->name, m.text);
+        vp_impl_message m = {{0}, 0};
+        vp_impl_message_int(&m, width_px);
+        vp_impl_message_text(&m, "x");
+        vp_impl_message_int(&m, height_px);
+        vp_impl_message_text(&m, ": ");
+        vp_impl_message_text(&m, refused);
+        return vp_error_set(error, unknown ? VP_ERR_UNSUPPORTED : VP_ERR_RANGE, -1, family->preset->name, m.text);
     }
     *count = out;
     return VP_OK;
 }
 
 /* ---- checkpoints */
+#ifdef VLMPROF_JSON_H
 /* paths of keys that are not at the top level under their own name */
 static const char *const vp_impl_config_places[][2] = {
     {"min_pixels", "size.shortest_edge"}, {"min_pixels", "size.min_pixels"}, {"max_pixels", "size.longest_edge"},
@@ -1793,8 +1804,8 @@ static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const
             if (count >= 256 || json->nodes[pair].type != VP_JSON_ARRAY
                 || vp_json_to_int(json, vp_json_at(json, pair, (uint32_t)k), &side) != VP_OK || side < 1
                 || side > 1000000 || side % tile)
-                return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "canvases",
-                               "not a list of at most 256 pairs of multiples of the tile");
+                return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "canvases",
+                                    "not a list of at most 256 pairs of multiples of the tile");
             sides[count][k] = (int32_t)(side / tile);
         }
     }
@@ -1814,8 +1825,8 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         if (!strcmp(name, "do_image_splitting") && rule != VP_IMPL_SPLIT) continue;
         if (strcmp(name, "crop_to_patches")
             || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
-            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, name,
-                           "has an unusual value: the counts for it are not known");
+            return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, name,
+                                "has an unusual value: the counts for it are not known");
         family->value[VP_SLOT_MIN] = family->value[VP_SLOT_MAX] = 1;
         vp_impl_family_derive(family);
     }
@@ -1823,33 +1834,35 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         const vp_family_key *key = &family->preset->keys[i];
         if (key->name && key->slot == VP_SLOT_TILE && family->value[VP_SLOT_TILE] != (int64_t)key->fallback
             && family->value[VP_SLOT_TOKENS] && !(family->given >> VP_SLOT_TOKENS & 1u))
-            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "size", "the token count of tiles of this size is not known");
+            return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "size",
+                                "the token count of tiles of this size is not known");
     }
     int64_t image = vp_impl_config_int(files, "vision_config.image_size");
     int64_t patch = vp_impl_config_int(files, "vision_config.patch_size");
     if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !family->preset->markers
         && (image / patch) * (image / patch) != family->value[VP_SLOT_TOKENS])
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_config",
-                       "number of patches differs from this family's");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "vision_config",
+                            "number of patches differs from this family's");
     return VP_OK;
 }
 VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error) {
     char model[64], processor[64];
     const vp_family_preset *preset = vp_impl_config_preset(files, model, processor);
     if (!preset) {
-        vp_message m = {{0}, 0};
-        vp_message_text(&m, "neither model_type \"");
-        vp_message_text(&m, model);
-        vp_message_text(&m, "\" nor image processor \"");
-        vp_message_text(&m, processor);
-        vp_message_text(&m, "\" is a known family");
-        return vp_fail(error, VP_ERR_NOT_FOUND, -1, "config", m.text);
+        vp_impl_message m = {{0}, 0};
+        vp_impl_message_text(&m, "neither model_type \"");
+        vp_impl_message_text(&m, model);
+        vp_impl_message_text(&m, "\" nor image processor \"");
+        vp_impl_message_text(&m, processor);
+        vp_impl_message_text(&m, "\" is a known family");
+        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, "config", m.text);
     }
     vp_family_default(preset, family);
     vp_result result = vp_impl_config_keys(family, files, error);
     if (result == VP_OK) result = vp_impl_config_canvases(family, files, error);
     return result == VP_OK ? vp_impl_config_check(family, files, error) : result;
 }
+#endif
 
 /* ---- counts by name, and the inverse: from a token limit to a key */
 VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t height_px) {
@@ -1863,7 +1876,7 @@ VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t heig
 }
 
 VP_API const vp_family_key *vp_family_knob(const vp_family *family) {
-    static const vp_slot order[] = {VP_SLOT_MAX, VP_SLOT_SIDE};
+    static const vp_family_slot order[] = {VP_SLOT_MAX, VP_SLOT_SIDE};
     const int rule = family->preset->rule_index;
     if (rule == VP_IMPL_WINDOW || rule == VP_IMPL_CANVAS) return NULL;
     for (int32_t turn = 0; turn < 2; turn++)
@@ -1887,10 +1900,11 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
     vp_family tried = *family;
     int64_t low, high, most, middle;
     size_t wanted;
-    if (!knob) return vp_fail(error, VP_ERR_NOT_FOUND, -1, family->preset->name, "has no key that limits its tokens");
+    if (!knob)
+        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, family->preset->name, "has no key that limits its tokens");
     if (!size_count || !(share > 0.0 && share <= 1.0) || max_tokens < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "largest",
-                       "size_count, share and max_tokens must be above 0, and share at most 1");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "largest",
+                            "size_count, share and max_tokens must be above 0, and share at most 1");
     wanted = (size_t)ceil(share * (double)size_count);
     if (wanted > size_count) wanted = size_count;
     if (knob->slot == VP_SLOT_SIDE) most = 16384;
@@ -1903,7 +1917,8 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
             && vp_impl_family_within(&tried, sizes_px, size_count, wanted, max_tokens)) low = middle;
         else high = middle - 1;
     }
-    if (!low) return vp_fail(error, VP_ERR_NOT_FOUND, -1, knob->name, "no value keeps the images within so few tokens");
+    if (!low)
+        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, knob->name, "no value keeps the images within so few tokens");
     *value = low;
     *unlimited = low == most;
     return VP_OK;

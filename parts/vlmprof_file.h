@@ -109,7 +109,7 @@ VP_API void vp_output_clean(const char *folder);
 /* Sets the error for a file that cannot be opened, from errno.
  * returns: VP_ERR_NOT_FOUND, VP_ERR_READ or VP_ERR_MEMORY, unchanged in error->code */
 VP_API vp_result vp_file_failed(const char *path, vp_error *error);
-/* vp_fail with a printf format. */
+/* vp_error_set with a printf format. */
 VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const char *where, const char *format, ...);
 
 VP_EXTERN_C_END
@@ -441,14 +441,16 @@ VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    return vp_fail(error, code, offset, where, text);
+    return vp_error_set(error, code, offset, where, text);
 }
 
 VP_API vp_result vp_file_failed(const char *path, vp_error *error) {
     int code = errno;
-    if (code == ENOENT || code == ENOTDIR) return vp_fail(error, VP_ERR_NOT_FOUND, -1, path, "there is no such file");
-    if (code == EACCES) return vp_fail(error, VP_ERR_READ, -1, path, "the file may not be read: permission denied");
-    if (code == ENOMEM) return vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
+    if (code == ENOENT || code == ENOTDIR)
+        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, path, "there is no such file");
+    if (code == EACCES)
+        return vp_error_set(error, VP_ERR_READ, -1, path, "the file may not be read: permission denied");
+    if (code == ENOMEM) return vp_error_set(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
     return vp_failf(error, VP_ERR_READ, -1, path, "the file cannot be opened (errno %d)", code);
 }
 
@@ -456,32 +458,34 @@ VP_API vp_result vp_file_failed(const char *path, vp_error *error) {
 static vp_result vp_impl_file_open(const char *path, int streams, int64_t *file_bytes, int *out, vp_error *error) {
     const vp_path kind = vp_path_kind(path);
     if (kind == VP_PATH_NONE || kind == VP_PATH_UNKNOWN) return vp_file_failed(path, error);
-    if (kind == VP_PATH_FOLDER) return vp_fail(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
-    if (!streams && kind != VP_PATH_FILE) return vp_fail(error, VP_ERR_READ, -1, path, "this is not a regular file");
+    if (kind == VP_PATH_FOLDER) return vp_error_set(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
+    if (!streams && kind != VP_PATH_FILE)
+        return vp_error_set(error, VP_ERR_READ, -1, path, "this is not a regular file");
     int fd = vp_impl_open_to_read(path, streams); /* the path may have changed since */
     if (fd < 0) return vp_file_failed(path, error);
     *file_bytes = vp_impl_open_bytes(fd);
     if (!streams && *file_bytes < 0) {
         close(fd);
-        return vp_fail(error, VP_ERR_READ, -1, path, "this is not a regular file");
+        return vp_error_set(error, VP_ERR_READ, -1, path, "this is not a regular file");
     }
     *out = fd;
     return VP_OK;
 }
 VP_API vp_result vp_file_open(const char *path, int *fd, vp_error *error) {
     int64_t bytes;
-    if (!path || !fd) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_open", "a required pointer is NULL");
+    if (!path || !fd) return vp_error_set(error, VP_ERR_RANGE, -1, "vp_file_open", "a required pointer is NULL");
     return vp_impl_file_open(path, 0, &bytes, fd, error);
 }
 VP_API vp_result vp_file_map(const char *path, const unsigned char **data, size_t *bytes, vp_error *error) {
     const unsigned char *map = NULL;
     int64_t file_bytes = 0;
     int fd = -1;
-    if (!path || !data || !bytes) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_map", "a required pointer is NULL");
+    if (!path || !data || !bytes)
+        return vp_error_set(error, VP_ERR_RANGE, -1, "vp_file_map", "a required pointer is NULL");
     vp_result result = vp_impl_file_open(path, 0, &file_bytes, &fd, error);
     if (result != VP_OK) return result;
     if ((uint64_t)file_bytes > (uint64_t)SIZE_MAX)
-        result = vp_fail(error, VP_ERR_RANGE, -1, path, "the file is larger than this program's address space");
+        result = vp_error_set(error, VP_ERR_RANGE, -1, path, "the file is larger than this program's address space");
     else if (file_bytes > 0 && !(map = vp_impl_map(fd, (size_t)file_bytes)))
         result = vp_failf(error, errno == ENOMEM ? VP_ERR_MEMORY : VP_ERR_READ, -1, path,
                           "the file cannot be mapped: %s", strerror(errno));
@@ -499,13 +503,14 @@ static vp_result vp_impl_file_read(const char *path, int streams, size_t limit_b
     int fd = -1;
     size_t used = 0, capacity = 65536;
     vp_result result = VP_OK;
-    if (!path || !text || !bytes) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_read", "a required pointer is NULL");
+    if (!path || !text || !bytes)
+        return vp_error_set(error, VP_ERR_RANGE, -1, "vp_file_read", "a required pointer is NULL");
     result = vp_impl_file_open(path, streams, &file_bytes, &fd, error);
     if (result != VP_OK) return result;
     file = fdopen(fd, "rb");
     if (!file) {
         close(fd);
-        return vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
+        return vp_error_set(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
     }
     if (file_bytes >= 0 && (uint64_t)file_bytes < (uint64_t)(SIZE_MAX / 4)) capacity = (size_t)file_bytes + 2;
     /* the size is only a hint: a pipe has none, and a file may grow. Reading one byte beyond the limit detects that it
@@ -514,7 +519,10 @@ static vp_result vp_impl_file_read(const char *path, int streams, size_t limit_b
     if (capacity > limit_bytes + 2) capacity = limit_bytes + 2;
     for (;;) {
         char *grown = (char *)VP_REALLOC(data, capacity);
-        if (!grown) { result = vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory for the file"); break; }
+        if (!grown) {
+            result = vp_error_set(error, VP_ERR_MEMORY, -1, path, "not enough memory for the file");
+            break;
+        }
         data = grown;
         used += fread(data + used, 1, capacity - 1 - used, file);
         if (ferror(file)) {
@@ -572,7 +580,7 @@ static int vp_impl_output_begin(vp_output *output) {
 }
 VP_API vp_result vp_output_open(const char *path, vp_output *output, vp_error *error) {
     vp_output made = {-1, NULL, NULL, -1};
-    if (!path || !output) return vp_fail(error, VP_ERR_RANGE, -1, "vp_output_open", "a required pointer is NULL");
+    if (!path || !output) return vp_error_set(error, VP_ERR_RANGE, -1, "vp_output_open", "a required pointer is NULL");
     made.path = *path ? vp_impl_follow(path) : NULL;
     int code = made.path ? vp_impl_output_start(&made) : *path ? errno : ENOENT;
     if (code != 0) {

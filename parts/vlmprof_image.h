@@ -793,7 +793,7 @@ static uint32_t vp_impl_be16(const uint8_t *bytes) { return (uint32_t)bytes[0] <
 static uint32_t vp_impl_be32(const uint8_t *bytes) { return vp_impl_be16(bytes) << 16 | vp_impl_be16(bytes + 2); }
 
 static vp_result vp_impl_image_fail(vp_error *error, vp_result code, size_t offset, const char *text) {
-    return vp_fail(error, code, (int64_t)offset, "image", text);
+    return vp_error_set(error, code, (int64_t)offset, "image", text);
 }
 
 /* EXIF is an embedded TIFF file in either byte order. Returns the orientation, or 1 if it is missing or invalid. */
@@ -1058,11 +1058,11 @@ static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
 static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info,
                                     vp_error *error) {
     static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-    vp_message message = {{0}, 0};
+    vp_impl_message message = {{0}, 0};
     const char *foreign;
     memset(info, 0, sizeof *info);
     info->orientation = 1;
-    if (!file) return vp_fail(error, VP_ERR_RANGE, -1, "image", "no file data");
+    if (!file) return vp_error_set(error, VP_ERR_RANGE, -1, "image", "no file data");
     if (bytes == 0) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "the file is empty");
     if (bytes >= 8 && memcmp(file, png, 8) == 0) return vp_impl_png_walk(file, bytes, all, info, error);
     if (bytes >= 3 && file[0] == 0xFF && file[1] == 0xD8 && file[2] == 0xFF) {
@@ -1071,8 +1071,8 @@ static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, 
     }
     foreign = vp_impl_image_foreign(file, bytes);
     if (!foreign) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "neither a PNG nor a JPEG file");
-    vp_message_text(&message, "only PNG and JPEG are supported; this is ");
-    vp_message_text(&message, foreign);
+    vp_impl_message_text(&message, "only PNG and JPEG are supported; this is ");
+    vp_impl_message_text(&message, foreign);
     return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, message.text);
 }
 
@@ -1081,16 +1081,16 @@ static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, 
 static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t bytes, vp_error *error) {
     static const int32_t channels[7] = {1, 0, 3, 1, 2, 0, 4};
     uint64_t pixels = (uint64_t)info->width_px * (uint64_t)info->height_px, raw;
-    vp_message message = {{0}, 0};
+    vp_impl_message message = {{0}, 0};
     if (info->width_px * info->height_px > VP_IMAGE_PIXELS_MAX || info->width_px > VP_IMPL_IMAGE_SIDE_MAX
         || info->height_px > VP_IMPL_IMAGE_SIDE_MAX) {
-        vp_message_text(&message, "the header declares ");
-        vp_message_int(&message, info->width_px);
-        vp_message_text(&message, " x ");
-        vp_message_int(&message, info->height_px);
-        vp_message_text(&message, " pixels; the limit is ");
-        vp_message_int(&message, VP_IMAGE_PIXELS_MAX);
-        vp_message_text(&message, " in total and 16777216 per side; make it smaller");
+        vp_impl_message_text(&message, "the header declares ");
+        vp_impl_message_int(&message, info->width_px);
+        vp_impl_message_text(&message, " x ");
+        vp_impl_message_int(&message, info->height_px);
+        vp_impl_message_text(&message, " pixels; the limit is ");
+        vp_impl_message_int(&message, VP_IMAGE_PIXELS_MAX);
+        vp_impl_message_text(&message, " in total and 16777216 per side; make it smaller");
         return vp_impl_image_fail(error, VP_ERR_RANGE, 0, message.text);
     }
     if (info->jpeg) {
@@ -1165,9 +1165,9 @@ static uint8_t *vp_impl_image_upright(const uint8_t *rgb, int32_t orientation, i
 /* Makes an error from stb_image's reason, which is a short, fixed text. */
 static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *error) {
     const char *reason = stbi_failure_reason();
-    vp_message message = {{0}, 0};
+    vp_impl_message message = {{0}, 0};
     vp_result result = VP_ERR_FORMAT;
-    vp_message_text(&message, info->jpeg ? "JPEG that cannot be decoded: " : "PNG that cannot be decoded: ");
+    vp_impl_message_text(&message, info->jpeg ? "JPEG that cannot be decoded: " : "PNG that cannot be decoded: ");
     if (!reason) reason = "unknown reason";
     /* out of memory, which stb_image does not always report, or beyond the size in the header */
     if (errno == ENOMEM || strcmp(reason, "outofmem") == 0) {
@@ -1175,8 +1175,8 @@ static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *erro
         reason = result == VP_ERR_MEMORY ? "not enough memory for it" : "it contains more data than its header "
             "declares";
     }
-    vp_message_text(&message, reason);
-    return vp_fail(error, result, -1, "image", message.text);
+    vp_impl_message_text(&message, reason);
+    return vp_error_set(error, result, -1, "image", message.text);
 }
 
 /* Decodes to RGB in the stored orientation. */
@@ -1190,11 +1190,11 @@ static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const v
         if (!grey) return vp_impl_stb_fail(info, error);
         out->rgb = vp_impl_grey16_to_rgb(grey, (size_t)width * (size_t)height);
         stbi_image_free(grey);
-        if (!out->rgb) return vp_fail(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
+        if (!out->rgb) return vp_error_set(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
     } else {
         if (!info->jpeg && info->colour == 3 && info->palette_bytes < 768) {
             copy = vp_impl_png_palette(file, bytes, info);
-            if (!copy) return vp_fail(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
+            if (!copy) return vp_error_set(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
             file = copy;
             bytes += 768 - info->palette_bytes;
         }
@@ -1202,7 +1202,7 @@ static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const v
         VP_FREE(copy);
         if (!out->rgb) return vp_impl_stb_fail(info, error);
         out->rgb = vp_impl_rgb_take(out->rgb, (size_t)width * (size_t)height * 3);
-        if (!out->rgb) return vp_fail(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
+        if (!out->rgb) return vp_error_set(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
     }
     out->width_px = width;
     out->height_px = height;
@@ -1213,7 +1213,7 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
                                vp_error *error) {
     vp_impl_image_info info;
     vp_result result;
-    if (!width_px || !height_px) return vp_fail(error, VP_ERR_RANGE, -1, "image", "width_px or height_px is NULL");
+    if (!width_px || !height_px) return vp_error_set(error, VP_ERR_RANGE, -1, "image", "width_px or height_px is NULL");
     result = vp_impl_image_walk(file, bytes, 0, &info, error);
     if (result != VP_OK) return result;
     *width_px = (int32_t)(info.orientation >= 5 ? info.height_px : info.width_px);
@@ -1224,7 +1224,7 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
 VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     vp_impl_image_info info;
     vp_image out;
-    if (!image) return vp_fail(error, VP_ERR_RANGE, -1, "image", "the output image is NULL");
+    if (!image) return vp_error_set(error, VP_ERR_RANGE, -1, "image", "the output image is NULL");
     vp_result result = vp_impl_image_walk(file, bytes, 1, &info, error);
     if (result != VP_OK) return result;
     result = vp_impl_image_plausible(&info, bytes, error);
@@ -1236,7 +1236,8 @@ VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *im
     if (info.orientation > 1) {
         uint8_t *upright = vp_impl_image_upright(out.rgb, info.orientation, &out.width_px, &out.height_px);
         vp_impl_rgb_free(out.rgb);
-        if (!upright) return vp_fail(error, VP_ERR_MEMORY, -1, "image", "not enough memory to turn the image upright");
+        if (!upright)
+            return vp_error_set(error, VP_ERR_MEMORY, -1, "image", "not enough memory to turn the image upright");
         out.rgb = upright;
     }
     *image = out;
@@ -1266,8 +1267,8 @@ VP_API void vp_image_free(vp_image *image) {
 }
 #else /* VLMPROF_NO_STB */
 static vp_result vp_impl_image_without_stb(vp_error *error) {
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image",
-                   "built without stb_image (VLMPROF_NO_STB): no image file can be read");
+    return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "image",
+                        "built without stb_image (VLMPROF_NO_STB): no image file can be read");
 }
 VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
                                vp_error *error) {

@@ -1,7 +1,7 @@
 /* vlmprof_ranges.h - v0.2.0 - ranges of a program's own code, table of operations, schedule - MIT licence
  *
  * Do this:
- *     static vp_range records[1000];
+ *     static vp_range_record records[1000];
  *     static vp_op rows[10];
  *     vp_ranges ranges;
  *     vp_ops ops;
@@ -30,13 +30,13 @@
  * threads: one vp_ranges per thread; fill the tables when the threads are done
  * example: samples/04_profile_yourself.c
  *
- * Includes vlmprof.h if needed.
+ * Includes vlmprof_json.h if needed.
  * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_RANGES_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_RANGES_H
 #define VLMPROF_RANGES_H
-#ifndef VLMPROF_H
-#include "vlmprof.h"
+#ifndef VLMPROF_JSON_H
+#include "vlmprof_json.h"
 #endif
 
 VP_EXTERN_C_BEGIN
@@ -47,7 +47,7 @@ typedef struct vp_range_payload {
     int64_t memory_bytes;            /* allocated (+) or freed (-) by the range itself */
     int32_t shape[4], dimensions;    /* dimensions: 0..4 */
 } vp_range_payload;
-typedef struct vp_range {
+typedef struct vp_range_record {
     const char *name, *file;         /* file NULL: not known */
     int32_t line, depth;             /* depth 0: outermost */
     /* index of the enclosing range; -1 if there is none. Ranges are in order of their start */
@@ -57,7 +57,7 @@ typedef struct vp_range {
     int64_t children_ns;
     int64_t children_memory_bytes;   /* memory_bytes of all nested ranges that have a record */
     vp_range_payload payload;
-} vp_range;
+} vp_range_record;
 /* Callbacks for a program that mirrors its ranges in a tool (NVTX: vp_engine_range_hooks). They are called for every
  * range, even if it has no record. */
 typedef struct vp_range_hooks {
@@ -66,7 +66,7 @@ typedef struct vp_range_hooks {
     void *user;
 } vp_range_hooks;
 typedef struct vp_ranges {
-    vp_range *records;
+    vp_range_record *records;
     int64_t capacity, count;
     int64_t open;                    /* index of the innermost open record; -1 if there is none */
     int64_t dropped;                 /* ranges that did not fit: not in `records` */
@@ -78,11 +78,11 @@ typedef struct vp_ranges {
 } vp_ranges;
 
 /* Starts recording into a buffer.
- * in:      records      vp_range [capacity]  touch it first, so that page faults do not count as measured time
+ * in:      records      vp_range_record [capacity]  touch it first, so that page faults do not count as measured time
  *          thread_name  for reports; NULL: none
  *          hooks        NULL: no hooks; otherwise both functions must be set. It must outlive `ranges`
  * returns: VP_OK; VP_ERR_RANGE: capacity < 0, records NULL with a capacity above 0, or only one of the hooks */
-VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread,
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range_record *records, int64_t capacity, int32_t thread,
                                 const char *thread_name, const vp_range_hooks *hooks);
 /* Begins a range inside the innermost open one. VP_RANGE(ranges, "name") fills in file and line; its name must be a
  * string literal.
@@ -345,7 +345,7 @@ VP_EXTERN_C_END
 VP_EXTERN_C_BEGIN
 VP_EXACT_BEGIN VP_EXACT_WIDTH
 
-VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread,
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range_record *records, int64_t capacity, int32_t thread,
                                 const char *thread_name, const vp_range_hooks *hooks) {
     if (capacity < 0 || (capacity > 0 && !records) || (hooks && (!hooks->push || !hooks->pop))) return VP_ERR_RANGE;
     memset(ranges, 0, sizeof *ranges);
@@ -376,7 +376,7 @@ VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char 
         if (ranges->dropped_open++ == 0) ranges->dropped_begin_ns = vp_clock_ns();
         return VP_ERR_CAPACITY;
     }
-    vp_range *range = &ranges->records[ranges->count];
+    vp_range_record *range = &ranges->records[ranges->count];
     memset(&range->payload, 0, sizeof range->payload);
     range->name = name;
     range->file = file;
@@ -401,7 +401,7 @@ VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload
 VP_API vp_result vp_range_end(vp_ranges *ranges) {
     const int64_t now = vp_clock_ns();
     vp_result result = VP_OK;
-    vp_range *range;
+    vp_range_record *range;
     if (ranges->dropped_open > 0) {
         if (--ranges->dropped_open == 0) {
             ranges->dropped_ns += now - ranges->dropped_begin_ns;
@@ -414,7 +414,7 @@ VP_API vp_result vp_range_end(vp_ranges *ranges) {
         ranges->open = range->parent;
         if (range->parent >= 0) {
             int64_t memory_bytes = range->children_memory_bytes;
-            vp_range *parent = &ranges->records[range->parent];
+            vp_range_record *parent = &ranges->records[range->parent];
             parent->children_ns += now - range->begin_ns;
             if (!vp_impl_int64_add(&memory_bytes, range->payload.memory_bytes)
                 || !vp_impl_int64_add(&parent->children_memory_bytes, memory_bytes))
@@ -633,7 +633,7 @@ VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
     return VP_OK;
 }
 /* the op of a range, without its numbers */
-static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range) {
+static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, const vp_range_record *range) {
     vp_op op = vp_op_default();
     op.name = vp_impl_op_name(range->name);
     op.file = range->file;
@@ -650,16 +650,17 @@ static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, con
     return op;
 }
 /* Returns 1 if a range of the same row encloses this one. */
-static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range, const vp_op *op) {
+static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, const vp_range_record *range,
+                                const vp_op *op) {
     for (int64_t at = range->parent; at >= 0; at = ranges->records[at].parent) {
-        const vp_range *above = &ranges->records[at];
+        const vp_range_record *above = &ranges->records[at];
         if (strcmp(vp_impl_op_name(above->name), op->name)) continue;
         vp_op outer = vp_impl_op_of_range(ops, ranges, above);
         if (vp_impl_op_compare_key(ops, &outer, op) == 0) return 1;
     }
     return 0;
 }
-static vp_result vp_impl_ops_add_range(vp_ops *ops, const vp_ranges *ranges, const vp_range *range) {
+static vp_result vp_impl_ops_add_range(vp_ops *ops, const vp_ranges *ranges, const vp_range_record *range) {
     vp_op op = vp_impl_op_of_range(ops, ranges, range);
     op.host_total_ns = range->end_ns - range->begin_ns;
     op.host_self_ns = op.host_total_ns - range->children_ns;
@@ -1950,11 +1951,12 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
         return VP_OK;
     }
     vp_ops_init(ops, ops->rows, ops->capacity, ops->group_by, ops->group_by_stack_n);
-    return vp_fail(error, in.result, in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1, in.where,
-                   in.result == VP_ERR_CAPACITY ? "the rows or names of the table do not fit in the buffers"
-                   : in.result == VP_ERR_MISMATCH
-                       ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
-                       : "a member of the table of operations is missing, has the wrong type or is out of range");
+    const int64_t offset = in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1;
+    return vp_error_set(error, in.result, offset, in.where,
+                        in.result == VP_ERR_CAPACITY ? "the rows or names of the table do not fit in the buffers"
+                        : in.result == VP_ERR_MISMATCH
+                            ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
+                            : "a member of the table of operations is missing, has the wrong type or is out of range");
 }
 
 /* ---- schedule */
@@ -1972,12 +1974,12 @@ VP_API vp_schedule vp_schedule_default(void) {
 #define VP_IMPL_STEP_LIMIT (INT64_C(1) << 53) /* sums of a few of them fit in an int64 */
 
 static vp_result vp_impl_schedule_fail(vp_error *error, const char *name, int64_t value, const char *rule) {
-    vp_message message = { { 0 }, 0 };
-    vp_message_text(&message, name);
-    vp_message_text(&message, " is ");
-    vp_message_int(&message, value);
-    vp_message_text(&message, rule);
-    return vp_fail(error, VP_ERR_RANGE, -1, "schedule", message.text);
+    vp_impl_message message = { { 0 }, 0 };
+    vp_impl_message_text(&message, name);
+    vp_impl_message_text(&message, " is ");
+    vp_impl_message_int(&message, value);
+    vp_impl_message_text(&message, rule);
+    return vp_error_set(error, VP_ERR_RANGE, -1, "schedule", message.text);
 }
 VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error) {
     const char *names[] = { "skip_first", "wait", "warmup", "active", "repeat", "every_n_steps" };

@@ -17,8 +17,8 @@
  * VLMPROF_SCORE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_SCORE_H
 #define VLMPROF_SCORE_H
-#ifndef VLMPROF_H
-#include "vlmprof.h"
+#ifndef VLMPROF_JSON_H
+#include "vlmprof_json.h"
 #endif
 #ifndef VLMPROF_UNICODE_H
 #include "vlmprof_unicode.h"

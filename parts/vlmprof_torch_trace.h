@@ -270,7 +270,7 @@ static uint64_t vp_impl_torch_counted(vp_trace *trace, const vp_impl_torch_state
 static vp_result vp_impl_torch_ready(const vp_trace *trace, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     if (result != VP_OK || trace->torch) return result;
-    return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace was not opened with vp_torch_trace_open");
+    return vp_error_set(error, VP_ERR_STATE, -1, trace->path, "the trace was not opened with vp_torch_trace_open");
 }
 
 /* ---- events ---- */
@@ -375,37 +375,38 @@ VP_API vp_torch_trace_options vp_torch_trace_options_default(void) {
 /* ---- the header ---- */
 static vp_result vp_impl_trace_check(const vp_torch_trace_options *options, vp_error *error) {
     if (!options || !options->path || !options->path[0] || strlen(options->path) > 4000)
-        return vp_fail(error, VP_ERR_RANGE, -1, "path", "a trace needs a file name");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "path", "a trace needs a file name");
     if (!options->process_name || !options->backend)
-        return vp_fail(error, VP_ERR_RANGE, -1, "options", "process_name and backend must not be NULL");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "options", "process_name and backend must not be NULL");
     if (options->process < VP_IMPL_TRACE_PIDS || options->thread < 0
         || options->thread > INT32_MAX - 4 * VP_TRACE_THREADS_LIMIT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "process",
-                       "must be 64 or more (lower numbers are devices); thread must not be negative");
-    if (options->base_unix_ns < 0) return vp_fail(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not be before 1970");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "process",
+                            "must be 64 or more (lower numbers are devices); thread must not be negative");
+    if (options->base_unix_ns < 0)
+        return vp_error_set(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not be before 1970");
     if (options->world_size < 1 || options->world_size > VP_TRACE_RANKS_LIMIT || options->rank < 0
         || options->rank >= options->world_size)
-        return vp_fail(error, VP_ERR_RANGE, -1, "rank", "must be 0 .. world_size - 1");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "rank", "must be 0 .. world_size - 1");
     if (options->device_count < 0 || options->device_count > VP_TRACE_DEVICES_LIMIT
         || (options->device_count && !options->devices) || options->metadata_count < 0
         || (options->metadata_count && !options->metadata))
-        return vp_fail(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
     for (int32_t i = 0; i < options->device_count; i++) {
         const vp_trace_device *device = &options->devices[i];
         if (device->id < 0 || device->id >= VP_TRACE_DEVICES_LIMIT || !device->name
             || (device->kind && strchr(device->kind, ' ')))
-            return vp_fail(error, VP_ERR_RANGE, i, "devices", "a device needs a name and an id of 0..63");
+            return vp_error_set(error, VP_ERR_RANGE, i, "devices", "a device needs a name and an id of 0..63");
         for (int32_t k = 0; k < i; k++)
             if (options->devices[k].id == device->id)
-                return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same id");
+                return vp_error_set(error, VP_ERR_RANGE, i, "devices", "two devices have the same id");
     }
     for (int32_t i = 0; i < options->metadata_count; i++) {
         const vp_trace_metadata *entry = &options->metadata[i];
         if (!entry->key || !entry->key[0] || !entry->text)
-            return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key and text must not be NULL");
+            return vp_error_set(error, VP_ERR_RANGE, i, "metadata", "key and text must not be NULL");
         if (vp_utf8_valid_bytes(entry->key, strlen(entry->key)) != strlen(entry->key)
             || vp_utf8_valid_bytes(entry->text, strlen(entry->text)) != strlen(entry->text))
-            return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key or text is not UTF-8");
+            return vp_error_set(error, VP_ERR_RANGE, i, "metadata", "key or text is not UTF-8");
     }
     return VP_OK;
 }
@@ -504,7 +505,7 @@ static vp_result vp_impl_torch_sink(void *user, const char *text, size_t bytes) 
 VP_API vp_result vp_torch_trace_open(const vp_torch_trace_options *options, vp_trace **trace, vp_error *error) {
     vp_result result = vp_impl_trace_check(options, error);
     if (result != VP_OK) return result;
-    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "the output pointer is NULL");
+    if (!trace) return vp_error_set(error, VP_ERR_RANGE, -1, "trace", "the output pointer is NULL");
     const size_t bytes = strlen(options->path) + 1;
     const size_t device_bytes = (size_t)options->device_count * sizeof(vp_trace_device);
     vp_trace *made = (vp_trace *)VP_CALLOC(1, sizeof *made);
@@ -512,7 +513,7 @@ VP_API vp_result vp_torch_trace_open(const vp_torch_trace_options *options, vp_t
     if (!made || !torch) {
         VP_FREE(made);
         VP_FREE(torch);
-        return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
+        return vp_error_set(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
     }
     torch->output.fd = -1;
     torch->options = *options;
@@ -563,10 +564,11 @@ VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_n
     vp_result result = vp_impl_torch_ready(trace, error);
     int64_t at;
     if (result != VP_OK) return result;
-    if (trace->torch->step_open) return vp_fail(error, VP_ERR_STATE, -1, "step", "the previous step is still open");
+    if (trace->torch->step_open)
+        return vp_error_set(error, VP_ERR_STATE, -1, "step", "the previous step is still open");
     if (step < 0 || step == INT64_MAX || !vp_impl_trace_time(trace, at_ns, &at) || at < trace->torch->step_end_ns)
-        return vp_fail(error, VP_ERR_RANGE, -1, "step",
-                       "must be 0 or more, and begin after the trace and after the previous step");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "step",
+                            "must be 0 or more, and begin after the trace and after the previous step");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) {
         trace->torch->state.info.dropped_steps++;
         return vp_impl_trace_done(trace, error);
@@ -583,10 +585,10 @@ VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *err
     if (result != VP_OK) return result;
     if (!trace->torch->step_open) {
         if (trace->torch->state.info.dropped_steps) return vp_impl_trace_done(trace, error);
-        return vp_fail(error, VP_ERR_STATE, -1, "step", "no step is open");
+        return vp_error_set(error, VP_ERR_STATE, -1, "step", "no step is open");
     }
     if (!vp_impl_trace_time(trace, at_ns, &at) || at < trace->torch->step_ns)
-        return vp_fail(error, VP_ERR_RANGE, -1, "step", "must not end before it begins");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "step", "must not end before it begins");
     vp_impl_trace_step(trace, "", trace->torch->step_ns, at);
     trace->torch->step_open = 0;
     trace->torch->step_end_ns = at;
@@ -921,8 +923,8 @@ static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32
 static vp_result vp_impl_trace_refuse(vp_error *error, const char *list, int64_t index, const char *member) {
     char where[80];
     snprintf(where, sizeof where, "run.%s[%lld]%s%s", list, (long long)index, *member ? "." : "", member);
-    return vp_fail(error, VP_ERR_RANGE, index, where,
-                   "outside its range; see vlmprof_stages.h and vlmprof_torch_trace.h");
+    return vp_error_set(error, VP_ERR_RANGE, index, where,
+                        "outside its range; see vlmprof_stages.h and vlmprof_torch_trace.h");
 }
 /* Spans are unordered. Those of one thread do not overlap. */
 static vp_result vp_impl_trace_check_spans(const vp_trace_run *run, vp_error *error) {
@@ -976,8 +978,8 @@ static vp_result vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_r
         if (member) return vp_impl_trace_refuse(error, "launches", i, member);
         if (before
             && (launch->stage < before->stage || (launch->stage == before->stage && launch->step < before->step)))
-            return vp_fail(error, VP_ERR_MISMATCH, i, "launches",
-                           "a launch of an earlier stage or decode step follows a later one");
+            return vp_error_set(error, VP_ERR_MISMATCH, i, "launches",
+                                "a launch of an earlier stage or decode step follows a later one");
         if (launch->host_begin_ns - launch->begin_ns >= least) least = launch->host_begin_ns - launch->begin_ns + 1;
         before = launch;
     }
@@ -1003,19 +1005,19 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     int64_t launches;
     if (result != VP_OK) return result;
     memset(&walk, 0, sizeof walk);
-    if (!run) return vp_fail(error, VP_ERR_RANGE, -1, "run", "run is NULL");
+    if (!run) return vp_error_set(error, VP_ERR_RANGE, -1, "run", "run is NULL");
     if (run->launch_count < 0 || (run->launch_count && !run->launches))
-        return vp_fail(error, VP_ERR_RANGE, -1, "run.launches", "launch_count is negative, or launches is NULL");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "run.launches", "launch_count is negative, or launches is NULL");
     if (run->step_count < 0 || (run->step_count && !run->step_ns))
-        return vp_fail(error, VP_ERR_RANGE, -1, "run.step_ns", "step_count is negative, or step_ns is NULL");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "run.step_ns", "step_count is negative, or step_ns is NULL");
     if (run->span_count < 0 || (run->span_count && !run->spans))
-        return vp_fail(error, VP_ERR_RANGE, -1, "run.spans", "span_count is negative, or spans is NULL");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "run.spans", "span_count is negative, or spans is NULL");
     if (!vp_impl_trace_time(trace, run->begin_ns, &walk.begin))
-        return vp_fail(error, VP_ERR_RANGE, -1, "run.begin_ns", "the request began before the trace's base_ns");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "run.begin_ns", "the request began before the trace's base_ns");
     if (run->device < -1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "run.device", "expected -1 for the CPU, or a device's id");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "run.device", "expected -1 for the CPU, or a device's id");
     if (run->device >= 0 && !(walk.device = vp_impl_trace_device(trace, run->device)))
-        return vp_fail(error, VP_ERR_RANGE, -1, "run.device", "the trace was opened without this device");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "run.device", "the trace was opened without this device");
     if ((result = vp_impl_trace_check_run(trace, run, walk.begin, &walk.shift, error)) != VP_OK
         || (result = vp_impl_trace_check_spans(run, error)) != VP_OK)
         return result;
@@ -1052,7 +1054,7 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
 static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_t index) {
     vp_impl_trace_put(trace, ", 'Call stack': '");
     for (int frame = 0; index >= 0 && frame < VP_IMPL_TRACE_FRAMES; index = ranges->records[index].parent, frame++) {
-        const vp_range *range = &ranges->records[index];
+        const vp_range_record *range = &ranges->records[index];
         const char *const texts[2] = {range->file ? range->file : "unknown", range->name};
         if (frame) vp_impl_trace_put(trace, ";");
         for (int k = 0; k < 2; k++) {
@@ -1066,7 +1068,7 @@ static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_
     vp_impl_trace_put(trace, "'");
 }
 static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_t index, int64_t begin) {
-    const vp_range *range = &ranges->records[index];
+    const vp_range_record *range = &ranges->records[index];
     const int64_t track = ranges->thread ? vp_impl_trace_track(trace, 1, ranges->thread, ranges->thread_name)
                                          : trace->first_tid;
     vp_impl_trace_event(trace, "cpu_op", range->name, trace->process, track, begin, range->end_ns - range->begin_ns);
@@ -1086,7 +1088,7 @@ static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_
 static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *ranges, const char **what) {
     int64_t i, before, at;
     for (i = 0; i < ranges->count; i++) {
-        const vp_range *range = &ranges->records[i];
+        const vp_range_record *range = &ranges->records[i];
         *what = !range->name ? "it has no name"
             : range->end_ns < range->begin_ns ? "it ends before it begins"
             : !vp_impl_trace_time(trace, range->begin_ns, &at) ? "it began before the trace was opened (before base_ns)"
@@ -1112,15 +1114,15 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
     char where[40];
     if (result != VP_OK) return result;
     if (!ranges || ranges->count < 0 || (ranges->count && !ranges->records))
-        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "ranges is NULL, or its count is negative");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "ranges", "ranges is NULL, or its count is negative");
     if (ranges->thread < 0 || ranges->thread >= VP_TRACE_THREADS_LIMIT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "ranges.thread", "expected 0 to VP_TRACE_THREADS_LIMIT - 1");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "ranges.thread", "expected 0 to VP_TRACE_THREADS_LIMIT - 1");
     for (i = 0; i < ranges->count; i++)
         if (ranges->records[i].end_ns == INT64_MIN)
-            return vp_fail(error, VP_ERR_STATE, i, "ranges", "a range is still open");
+            return vp_error_set(error, VP_ERR_STATE, i, "ranges", "a range is still open");
     if ((i = vp_impl_trace_bad_range(trace, ranges, &what)) >= 0) {
         snprintf(where, sizeof where, "ranges[%lld]", (long long)i);
-        return vp_fail(error, VP_ERR_RANGE, i, where, what);
+        return vp_error_set(error, VP_ERR_RANGE, i, where, what);
     }
     for (i = 0; i < ranges->count && !trace->state.info.truncated; i++) {
         vp_impl_torch_state before = vp_impl_torch_count(trace);
@@ -1137,10 +1139,10 @@ VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device,
     int64_t at;
     if (result != VP_OK) return result;
     if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
-        return vp_fail(error, VP_ERR_RANGE, -1, "device",
-                       "the trace was opened without this device, or the time is before base_ns");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "device",
+                            "the trace was opened without this device, or the time is before base_ns");
     if (address > (uint64_t)INT64_MAX || allocated_bytes > (uint64_t)INT64_MAX || reserved_bytes > (uint64_t)INT64_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "bytes", "must be below 2^63");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "bytes", "must be below 2^63");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) return vp_impl_trace_done(trace, error);
     vp_impl_trace_put(trace, ",\n{'ph': 'i', 'cat': 'cpu_instant_event', 's': 't', 'name': '[memory]', 'pid': %d, "
                       "'tid': %d, 'ts': %t, 'args': {", trace->process, trace->first_tid, at);
@@ -1156,7 +1158,7 @@ VP_API vp_result vp_trace_device_counter(vp_trace *trace, int64_t at_ns, int32_t
     vp_result result = vp_impl_torch_ready(trace, error);
     if (result != VP_OK) return result;
     if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)))
-        return vp_fail(error, VP_ERR_RANGE, -1, name, "the trace was opened without this device; -1 is the process");
+        return vp_error_set(error, VP_ERR_RANGE, -1, name, "the trace has no such device; -1 is the process");
     const int64_t process = trace->process;
     if (device >= 0) trace->process = device;
     result = vp_trace_counter(trace, name, at_ns, value, error);

@@ -264,16 +264,16 @@ static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {
 static vp_result vp_impl_trace_done(const vp_trace *trace, vp_error *error) {
     char text[120];
     if (trace->failed)
-        return vp_fail(error, trace->failed == ENOMEM ? VP_ERR_MEMORY : VP_ERR_WRITE, -1, trace->path,
-                       strerror(trace->failed));
+        return vp_error_set(error, trace->failed == ENOMEM ? VP_ERR_MEMORY : VP_ERR_WRITE, -1, trace->path,
+                            strerror(trace->failed));
     if (!trace->state.info.truncated) return VP_OK;
     snprintf(text, sizeof text, "the trace has reached its limit of %llu bytes; nothing more is recorded",
              (unsigned long long)trace->max_bytes);
-    return vp_fail(error, VP_ERR_CAPACITY, -1, trace->path, text);
+    return vp_error_set(error, VP_ERR_CAPACITY, -1, trace->path, text);
 }
 static vp_result vp_impl_trace_ready(const vp_trace *trace, vp_error *error) {
-    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "trace is NULL");
-    if (trace->closed) return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace is already closed");
+    if (!trace) return vp_error_set(error, VP_ERR_RANGE, -1, "trace", "trace is NULL");
+    if (trace->closed) return vp_error_set(error, VP_ERR_STATE, -1, trace->path, "the trace is already closed");
     return trace->failed ? vp_impl_trace_done(trace, error) : VP_OK;
 }
 /* Returns 1 if this many bytes fit. If not, recording stops. */
@@ -304,7 +304,7 @@ static vp_result vp_impl_trace_check_slice(const vp_trace *trace, int32_t thread
         : !vp_impl_trace_time(trace, begin_ns, &at) ? "it began before the trace was opened (before base_ns)"
         : !vp_impl_trace_time(trace, end_ns, &at) ? "it ends too long after the trace was opened" : NULL;
     *tid = thread ? trace->other_tids + thread : trace->first_tid;
-    return wrong ? vp_fail(error, VP_ERR_RANGE, -1, name ? name : "slice", wrong) : VP_OK;
+    return wrong ? vp_error_set(error, VP_ERR_RANGE, -1, name ? name : "slice", wrong) : VP_OK;
 }
 VP_API vp_result vp_trace_thread_name(vp_trace *trace, int32_t thread, const char *name, vp_error *error) {
     const int64_t base_ns = trace ? trace->base_ns : 0;
@@ -326,7 +326,7 @@ VP_API vp_result vp_trace_slice(vp_trace *trace, int32_t thread, const char *nam
     uint64_t bytes = VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name);
     for (int32_t i = 0; i < arg_count; i++) {
         if (!args[i].key || (!args[i].text && !(args[i].number >= -1.7e308 && args[i].number <= 1.7e308)))
-            return vp_fail(error, VP_ERR_RANGE, i, "args", "a key is NULL, or a number is not finite");
+            return vp_error_set(error, VP_ERR_RANGE, i, "args", "a key is NULL, or a number is not finite");
         bytes += 40 + 6 * (uint64_t)(strlen(args[i].key) + (args[i].text ? strlen(args[i].text) : 0));
     }
     if (!vp_impl_trace_room(trace, bytes)) return vp_impl_trace_done(trace, error);
@@ -344,7 +344,7 @@ VP_API vp_result vp_trace_begin(vp_trace *trace, int32_t thread, const char *nam
     vp_result result = vp_impl_trace_check_slice(trace, thread, name, at_ns, at_ns, &tid, error);
     if (result != VP_OK) return result;
     if (trace->state.info.open_slices == VP_TRACE_OPEN_LIMIT)
-        return vp_fail(error, VP_ERR_CAPACITY, -1, name, "VP_TRACE_OPEN_LIMIT slices are open");
+        return vp_error_set(error, VP_ERR_CAPACITY, -1, name, "VP_TRACE_OPEN_LIMIT slices are open");
     const vp_impl_trace_slice open = {name, thread, at_ns};
     trace->open[trace->state.info.open_slices++] = open;
     return VP_OK;
@@ -354,7 +354,7 @@ VP_API vp_result vp_trace_end(vp_trace *trace, int32_t thread, int64_t at_ns, vp
     int32_t i = result == VP_OK ? trace->state.info.open_slices : 0;
     while (i > 0 && trace->open[i - 1].thread != thread) i--;
     if (result != VP_OK) return result;
-    if (!i) return vp_fail(error, VP_ERR_STATE, -1, "thread", "no slice is open on this thread");
+    if (!i) return vp_error_set(error, VP_ERR_STATE, -1, "thread", "no slice is open on this thread");
     const vp_impl_trace_slice *open = &trace->open[i - 1];
     result = vp_trace_slice(trace, thread, open->name, open->begin_ns, at_ns, NULL, 0, error);
     if (result != VP_ERR_RANGE) /* then it stays open */
@@ -364,10 +364,10 @@ VP_API vp_result vp_trace_end(vp_trace *trace, int32_t thread, int64_t at_ns, vp
 VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     if (!clock || clock->count > clock->capacity || (clock->count && !clock->marks))
-        return vp_fail(error, VP_ERR_RANGE, -1, "clock", "clock is NULL, or its count exceeds its capacity");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "clock", "clock is NULL, or its count exceeds its capacity");
     for (size_t i = 0; i < clock->count && result == VP_OK; i++)
         if (clock->marks[i].end_ns == -1)
-            result = vp_fail(error, VP_ERR_STATE, (int64_t)i, "marks", "a mark is still open");
+            result = vp_error_set(error, VP_ERR_STATE, (int64_t)i, "marks", "a mark is still open");
     for (size_t i = 0; i < clock->count && result == VP_OK; i++) {
         const vp_stage_mark *mark = &clock->marks[i];
         result = vp_trace_slice(trace, clock->thread, mark->name, mark->begin_ns, mark->end_ns, NULL, 0, error);
@@ -379,7 +379,7 @@ VP_API vp_result vp_trace_counter(vp_trace *trace, const char *name, int64_t at_
     vp_result result = vp_impl_trace_check_slice(trace, 0, name, at_ns, at_ns, &tid, error);
     if (result != VP_OK) return result;
     if (!(value >= -1.7e308 && value <= 1.7e308))
-        return vp_fail(error, VP_ERR_RANGE, -1, name, "value is not finite");
+        return vp_error_set(error, VP_ERR_RANGE, -1, name, "value is not finite");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name)))
         return vp_impl_trace_done(trace, error);
     vp_impl_trace_put(trace, ",\n{'ph': 'C', 'name': %q, 'pid': %d, 'ts': %t, 'args': {", name, trace->process,
@@ -398,9 +398,9 @@ VP_API vp_trace_options vp_trace_options_default(void) {
 }
 VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error) {
     if (!options || !trace || (!options->path && !options->sink) || options->max_bytes < 4096)
-        return vp_fail(error, VP_ERR_RANGE, -1, "options", "path and sink are NULL, or max_bytes is below 4096");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "options", "path and sink are NULL, or max_bytes is below 4096");
     vp_trace *made = (vp_trace *)VP_CALLOC(1, sizeof *made);
-    if (!made) return vp_fail(error, VP_ERR_MEMORY, -1, "trace", "not enough memory");
+    if (!made) return vp_error_set(error, VP_ERR_MEMORY, -1, "trace", "not enough memory");
     made->path = options->path ? options->path : "trace";
     made->sink = options->sink, made->user = options->user;
     made->base_ns = options->base_ns;
@@ -410,7 +410,7 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
     made->free_tid = VP_TRACE_THREADS_LIMIT;
     if (options->path && !(made->file = fopen(options->path, "wb"))) {
         vp_trace_free(made);
-        return vp_fail(error, VP_ERR_WRITE, -1, options->path, strerror(errno));
+        return vp_error_set(error, VP_ERR_WRITE, -1, options->path, strerror(errno));
     }
     vp_impl_trace_put(made, "{'traceEvents': [\n{'name': 'process_name', 'ph': 'M', 'pid': %d, 'args': {'name': "
                       "'vlmprof'}}", made->process);
@@ -421,7 +421,7 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     if (result == VP_ERR_RANGE || result == VP_ERR_STATE) return result;
-    if (trace->torch) return vp_fail(error, VP_ERR_STATE, -1, trace->path, "close it with vp_torch_trace_close");
+    if (trace->torch) return vp_error_set(error, VP_ERR_STATE, -1, trace->path, "close it with vp_torch_trace_close");
     vp_impl_trace_put(trace, "\n]}\n");
     vp_impl_trace_flush(trace);
     trace->closed = 1;

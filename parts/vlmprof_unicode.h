@@ -10,13 +10,13 @@
  * memory:  none
  * threads: reentrant
  *
- * Includes vlmprof.h if needed.
+ * Includes vlmprof_json.h if needed.
  * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_UNICODE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_UNICODE_H
 #define VLMPROF_UNICODE_H
-#ifndef VLMPROF_H
-#include "vlmprof.h"
+#ifndef VLMPROF_JSON_H
+#include "vlmprof_json.h"
 #endif
 
 VP_EXTERN_C_BEGIN

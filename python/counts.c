@@ -31,7 +31,7 @@ int vlmprof_count(const char *family, const char *const *keys, const char *const
     vp_error error;
     vp_result result = VP_OK;
     memset(&error, 0, sizeof error);
-    if (!preset) result = vp_fail(&error, VP_ERR_NOT_FOUND, -1, family, "no such family");
+    if (!preset) result = vp_error_set(&error, VP_ERR_NOT_FOUND, -1, family, "no such family");
     else vp_family_default(preset, &set);
     for (int32_t i = 0; i < key_count && result == VP_OK; i++) result = vp_family_set(&set, keys[i], values[i], &error);
     if (result == VP_OK) result = vp_family_count(&set, width_px, height_px, &count, &error);

@@ -59,7 +59,7 @@ static vp_result measure(const char *folder, const char *name, vp_layout layouts
     file = fopen(path, "rb");
     bytes = file ? fread(head, 1, sizeof head, file) : 0;
     result = file && !ferror(file) ? vp_image_size(head, bytes, &width_px, &height_px, error)
-        : vp_fail(error, VP_ERR_READ, -1, NULL, strerror(errno));
+        : vp_error_set(error, VP_ERR_READ, -1, NULL, strerror(errno));
     if (file) fclose(file);
     for (way = 0; way < WAYS && result == VP_OK; way++) {
         vp_tile_options options = vp_tile_options_default(); /* adaptive: fit and pad, at most 12 crops */

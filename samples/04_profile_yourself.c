@@ -60,7 +60,7 @@ static int save(const vp_ops *ops, char *text, const char *path) {
 }
 
 int main(int argc, char **argv) {
-    static vp_range records[RANGES];
+    static vp_range_record records[RANGES];
     static vp_op rows[ROWS], saved_rows[ROWS];
     static char text[TEXT_BYTES], names[TEXT_BYTES];
     static vp_json_node nodes[NODES];

@@ -15,7 +15,7 @@ static double total(vp_ranges *ranges, const std::vector<double> &values) {
 }
 
 int main() {
-    static vp_range records[64];
+    static vp_range_record records[64];
     static vp_op rows[16];
     vp_ranges ranges;
     vp_ops ops;

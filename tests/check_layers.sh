@@ -13,16 +13,19 @@ trap 'rm -rf "$work"' EXIT
 # FILE or FOLDER/ or PATTERN, a colon, and FILES, FOLDERS/ or names of sets. vlmprof_x is parts/vlmprof_x.h or parts/lib/vlmprof_x.h.
 cat >"$work/may" <<'TABLE'
 vlmprof.h:
-parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode
+parts/vlmprof_score.h:      vlmprof.h vlmprof_json vlmprof_unicode
+parts/vlmprof_unicode.h:    vlmprof_json
+parts/vlmprof_ranges.h:     vlmprof_json
+parts/vlmprof_families.h:   vlmprof.h vlmprof_json
 parts/vlmprof_torch_trace.h: vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages vlmprof_trace
 parts/vlmprof_:             vlmprof.h
 parts/lib/vlmprof_caption.: vlmprof.h vlmprof_unicode vlmprof_caption
-parts/lib/vlmprof_chat.:    vlmprof.h vlmprof_chat
-parts/lib/vlmprof_checkpoint.: vlmprof.h vlmprof_file vlmprof_config vlmprof_checkpoint
-parts/lib/vlmprof_config.:  vlmprof.h vlmprof_config
+parts/lib/vlmprof_chat.:    vlmprof.h vlmprof_json vlmprof_chat
+parts/lib/vlmprof_checkpoint.: vlmprof.h vlmprof_json vlmprof_file vlmprof_config vlmprof_checkpoint
+parts/lib/vlmprof_config.:  vlmprof.h vlmprof_json vlmprof_config
 parts/lib/vlmprof_engine.:  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
-parts/lib/vlmprof_analysis.: vlmprof.h vlmprof_analysis
-parts/lib/vlmprof_latency.: vlmprof.h vlmprof_analysis vlmprof_latency
+parts/lib/vlmprof_analysis.: vlmprof.h vlmprof_statistics vlmprof_analysis
+parts/lib/vlmprof_latency.: vlmprof.h vlmprof_statistics vlmprof_analysis vlmprof_latency
 parts/lib/vlmprof_noise.:   vlmprof.h vlmprof_noise
 parts/lib/vlmprof_processor.: vlmprof.h vlmprof_families vlmprof_processor
 parts/lib/vlmprof_prompt.:  vlmprof.h vlmprof_prompt
@@ -33,26 +36,26 @@ parts/engine/host_loops.h:  vlmprof.h
 parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_config vlmprof_checkpoint vlmprof_file vlmprof_engine parts/engine/
 parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_engine parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
-cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
-cli/results/metrics.:       vlmprof.h vlmprof_stages vlmprof_analysis vlmprof_chat cli/base/ cli/results/metrics.h
+cli/base/:                  vlmprof.h vlmprof_json vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
+cli/results/metrics.:       vlmprof.h vlmprof_statistics vlmprof_stages vlmprof_analysis vlmprof_chat cli/base/ cli/results/metrics.h
 cli/results/result_read.:   vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_noise vlmprof_chat cli/base/ cli/results/
 cli/results/result_scores.: vlmprof.h vlmprof_file vlmprof_analysis cli/base/ cli/results/
 cli/results/knobs.:         vlmprof.h vlmprof_config cli/base/ cli/results/
 cli/results/:               vlmprof.h vlmprof_noise vlmprof_chat cli/base/ cli/results/
 cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h
-cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h
+cli/model/prompt.:          vlmprof.h vlmprof_json vlmprof_prompt cli/base/ cli/model/prompt.h
 cli/model/:                 subjects cli/base/ cli/model/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/model/image.h cli/tile/
 cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/score/
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
-cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/results/ cli/model/image.h cli/tile/ cli/server/
-cli/measure/noise.:         vlmprof.h vlmprof_noise cli/base/ cli/measure/noise.h
+cli/server/:                vlmprof.h vlmprof_statistics vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/results/ cli/model/image.h cli/tile/ cli/server/
+cli/measure/noise.:         vlmprof.h vlmprof_statistics vlmprof_noise cli/base/ cli/measure/noise.h
 cli/measure/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/
 cli/data/:                  vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/data/
 cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/
-cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/score/ cli/results/ cli/report/ cli/measure/noise.h
+cli/report/:                vlmprof.h vlmprof_statistics vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/score/ cli/results/ cli/report/ cli/measure/noise.h
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/ cli/results/metrics.h cli/results/result_read.h cli/measure/noise.h
 cli/commands/commands.h:    cli/base/
 cli/commands/:              subjects rooms cli/commands/commands.h cli/commands/settings.h

@@ -6,7 +6,7 @@ export LC_ALL=C
 # How many lines the parts of the repository may have together. Rows are lowered, and never raised: what does not fit waits.
 budgets='cli                      42500  ^cli/.*\.(c|h|css|js)$
 parts_and_kernels        40400  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
-vlmprof.h                 3460  ^vlmprof\.h$
+vlmprof.h                 2300  ^vlmprof\.h$
 tests                    55640  ^tests/.*\.(c|h|sh|py|cu)$
 python                    3500  ^python/.*\.(py|c)$
 pinned_texts             14440  ^tests/golden/texts/'

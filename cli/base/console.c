@@ -1,6 +1,7 @@
 /* console.c: messages on stderr, exit codes, the progress line, and signals.
  * Everything here writes to stderr, except print_visible and print_answer, which write to stdout. */
 #include "base/console.h"
+#include "vlmprof_json.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -214,5 +214,5 @@ void json_put_all(vp_json_writer *writer, const struct json_member *members, siz
 vp_result bad_member(vp_error *error, const char *key, const char *want) {
     char text[160];
     snprintf(text, sizeof text, "\"%s\" must be %s", key, want);
-    return vp_fail(error, VP_ERR_FORMAT, -1, "", text);
+    return vp_error_set(error, VP_ERR_FORMAT, -1, "", text);
 }

@@ -3,7 +3,7 @@
 #ifndef VLMPROF_CLI_JSON_H
 #define VLMPROF_CLI_JSON_H
 #include "base/memory.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 
 /* The destination of a writer's bytes: user is a struct text_buffer, or a FILE. */
 vp_result text_sink(void *user, const char *text, size_t bytes);

@@ -47,8 +47,8 @@ vp_result source_text(const struct source *source, int64_t offset, int64_t bytes
         ssize_t got = source_read(source, offset + (int64_t)out->bytes, piece,
                                   left < (int64_t)sizeof piece ? (size_t)left : sizeof piece);
         if (got <= 0)
-            return vp_fail(error, VP_ERR_READ, offset + (int64_t)out->bytes, source->path,
-                           "the file changed while it was read");
+            return vp_error_set(error, VP_ERR_READ, offset + (int64_t)out->bytes, source->path,
+                                "the file changed while it was read");
         text_add(out, piece, (size_t)got);
     }
     return VP_OK;
@@ -63,7 +63,7 @@ struct json_stream {
 
 static int64_t stream_place(const struct json_stream *stream) { return stream->base + (int64_t)stream->begin; }
 static vp_result stream_fail(const struct json_stream *stream, const char *text, vp_error *error) {
-    return vp_fail(error, VP_ERR_FORMAT, stream_place(stream), stream->source->path, text);
+    return vp_error_set(error, VP_ERR_FORMAT, stream_place(stream), stream->source->path, text);
 }
 /* Reads more bytes after those in the window. Returns 1 if there were any; 0 at the end or after a read error. */
 static int stream_has_read(struct json_stream *stream) {
@@ -133,7 +133,8 @@ static vp_result stream_value(struct json_stream *stream, int64_t *place, size_t
     if (!*bytes) return stream_fail(stream, "the file ends inside a value, or a value is missing", error);
     vp_result result = parse_json(&stream->value, stream->data + stream->begin, *bytes, &inner);
     if (result != VP_OK)
-        return vp_fail(error, result, *place + (inner.offset < 0 ? 0 : inner.offset), stream->source->path, inner.text);
+        return vp_error_set(error, result, *place + (inner.offset < 0 ? 0 : inner.offset), stream->source->path,
+                            inner.text);
     stream->begin += *bytes;
     return VP_OK;
 }

@@ -3,7 +3,7 @@
 #ifndef VLMPROF_CLI_JSON_STREAM_H
 #define VLMPROF_CLI_JSON_STREAM_H
 #include "base/memory.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include <sys/types.h>
 
 /* A file that is read by offset: through `fd`, or from memory if it is not a regular file (a pipe). */

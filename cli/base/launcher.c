@@ -44,7 +44,7 @@ static vp_result read_number(const struct source *source, const char *name, int3
     snprintf(words, sizeof words, "is \"%.200s\"; expected a number of 0 or more: use a launcher that sets it, or "
                                   "unset it",
              text);
-    return vp_fail(source->error, VP_ERR_FORMAT, -1, name, words);
+    return vp_error_set(source->error, VP_ERR_FORMAT, -1, name, words);
 }
 /* Returns 1 if the launcher set its variables. Slurm's only count inside a step of srun. */
 static int is_there(const struct source *source, int launcher) {
@@ -60,7 +60,7 @@ static vp_result check_order(const struct source *source, const char *name, int3
     char words[160];
     if (place < count) return VP_OK;
     snprintf(words, sizeof words, "is %d, but %s is %d: a rank must be below the count", place, count_name, count);
-    return vp_fail(source->error, VP_ERR_RANGE, -1, name, words);
+    return vp_error_set(source->error, VP_ERR_RANGE, -1, name, words);
 }
 static vp_result read_launcher(const struct source *source, const struct launcher *launcher, struct launched *out) {
     const char *world = launcher->world_before && !source->lookup(source->user, launcher->world)
@@ -76,7 +76,8 @@ static vp_result read_launcher(const struct source *source, const struct launche
                  out->rank >= 0         ? launcher->rank
                  : out->world_size >= 0 ? world
                                         : "SLURM_STEP_ID");
-        return vp_fail(source->error, VP_ERR_NOT_FOUND, -1, out->rank < 0 ? launcher->rank : launcher->world, words);
+        return vp_error_set(source->error, VP_ERR_NOT_FOUND, -1, out->rank < 0 ? launcher->rank : launcher->world,
+                            words);
     }
     if ((result = check_order(source, launcher->rank, out->rank, world, out->world_size)) != VP_OK
         || (result = read_number(source, launcher->local, -1, &out->local_rank)) != VP_OK

@@ -176,7 +176,7 @@ static vp_result add_members(vp_json_writer *writer, const vp_json *json, const 
         char *key;
         if (vp_json_equals(json, i, made) || (also_made && vp_json_equals(json, i, also_made))) continue;
         if ((key = node_text(json, i)) == NULL)
-            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "", "a key contains \\u0000");
+            return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "", "a key contains \\u0000");
         vp_json_key(writer, key);
         json_node(writer, json, i + 1);
         free(key);
@@ -226,7 +226,7 @@ static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int
     vp_result result;
     result = read_prompt_fields(json, &fields, error);
     if (result == VP_OK && fields.dataset && !fields.style && !vp_prompt_dataset_find(fields.dataset))
-        result = vp_fail(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is unknown; set \"style\"");
+        result = vp_error_set(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is unknown; set \"style\"");
     if (result == VP_OK) result = build_prompt(&fields, NULL, NULL, job->seed, line - 1, &text, NULL, error);
     if (result == VP_OK) result = encode_text(job, text, strlen(text), &count);
     if (result == VP_OK) result = add_members(writer, json, "prompt_text", "ids", error);
@@ -247,7 +247,7 @@ static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, 
     if (!text[strspn(text, " \t\r")] && strlen(text) == bytes) return 0;
     vp_result result = parse_json(&job->record, text, bytes, &error);
     if (result == VP_OK && !node_is(json, 0, VP_JSON_OBJECT))
-        result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "expected one JSON object");
+        result = vp_error_set(&error, VP_ERR_FORMAT, -1, "", "expected one JSON object");
     if (result != VP_OK)
         return complain(EXIT_INPUT, "line %lld: %s (byte %lld)", (long long)line, error.text,
                         (long long)(error.offset < 0 ? 0 : error.offset));
@@ -257,7 +257,8 @@ static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, 
     case LINE_IDS: result = jsonl_ids(job, json, &writer, &error); break;
     case LINE_RECORD: result = jsonl_record(job, json, line, &writer, &error); break;
     default:
-        result = vp_fail(&error, VP_ERR_FORMAT, -1, "",
+        result =
+            vp_error_set(&error, VP_ERR_FORMAT, -1, "",
                          job->decode ? "has no \"ids\"" : "has none of \"text\", \"ids\", \"question\", \"dataset\"");
     }
     if (result != VP_OK) {

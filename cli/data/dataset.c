@@ -5,6 +5,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "data/choice.h"
 #include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
@@ -59,8 +60,8 @@ static void reader_free(struct record_reader *reader) {
 /* Adds a record of the data set. */
 static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, int64_t number, vp_error *error) {
     if (bytes > INT32_MAX || number > UINT32_MAX || loader->population == UINT32_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, start, loader->dataset->path,
-                       "a record over 2 GiB, or more than 4294967295 records");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, start, loader->dataset->path,
+                            "a record over 2 GiB, or more than 4294967295 records");
     if (loader->population == loader->capacity) {
         loader->capacity = loader->capacity * 2 + 1024;
         loader->places = resize(loader->places, loader->capacity, sizeof *loader->places);
@@ -103,8 +104,8 @@ static vp_result find_lines(struct loader *loader, vp_error *error) {
                 continue;
             }
             if (!blank && offset + i - start > LINE_BYTES_MOST)
-                result = vp_fail(error, VP_ERR_RANGE, start, source->path,
-                                 line_limit_text(text, sizeof text, number + 1, (uint64_t)(offset + i - start)));
+                result = vp_error_set(error, VP_ERR_RANGE, start, source->path,
+                                      line_limit_text(text, sizeof text, number + 1, (uint64_t)(offset + i - start)));
             else if (!blank) result = add_place(loader, start, offset + i - start, number, error);
             start = offset + i + 1;
             blank = 1;
@@ -114,7 +115,7 @@ static vp_result find_lines(struct loader *loader, vp_error *error) {
         offset += got;
     }
     free(piece);
-    if (got < 0) return vp_fail(error, VP_ERR_READ, offset, source->path, strerror(errno));
+    if (got < 0) return vp_error_set(error, VP_ERR_READ, offset, source->path, strerror(errno));
     return result;
 }
 /* Reads the strata of all lines that find_lines found. */
@@ -127,8 +128,8 @@ static vp_result find_line_strata(struct loader *loader, vp_error *error) {
         vp_result result = source_text(source, place->start, place->bytes, &reader->text, error);
         if (result == VP_OK) result = parse_json(&reader->scratch, reader->text.data, reader->text.bytes, &inner);
         if (result != VP_OK && inner.code)
-            return vp_fail(error, result, place->start + (inner.offset < 0 ? 0 : inner.offset), source->path,
-                           inner.text);
+            return vp_error_set(error, result, place->start + (inner.offset < 0 ? 0 : inner.offset), source->path,
+                                inner.text);
         if (result != VP_OK) return result;
         read_stratum(loader, &reader->scratch.json, i);
     }
@@ -141,7 +142,7 @@ static vp_result see_question(void *user, const vp_json *value, int64_t at, size
     (void)at;
     (void)bytes;
     *(int *)user = node_is(value, 0, VP_JSON_OBJECT);
-    return vp_fail(error, VP_ERR_INTERRUPTED, -1, "", "seen");
+    return vp_error_set(error, VP_ERR_INTERRUPTED, -1, "", "seen");
 }
 static int has_objects(const struct source *source, const char *key) {
     int seen = 0;
@@ -157,17 +158,18 @@ static vp_result check_lines(const struct source *source, vp_error *error) {
     char start[4096];
     const char *at = start;
     ssize_t got = source_read(source, 0, start, sizeof start);
-    if (got < 0) return vp_fail(error, VP_ERR_READ, 0, source->path, strerror(errno));
-    if (!got) return vp_fail(error, VP_ERR_FORMAT, 0, source->path, "the file is empty");
+    if (got < 0) return vp_error_set(error, VP_ERR_READ, 0, source->path, strerror(errno));
+    if (!got) return vp_error_set(error, VP_ERR_FORMAT, 0, source->path, "the file is empty");
     while (at < start + got && *at && strchr(" \t\r\n", *at)) at++;
     /* a byte order mark has its own message */
     if (at < start + got && *at != '{' && *at != '\xEF')
-        return vp_fail(error, VP_ERR_FORMAT, at - start, source->path, expected);
+        return vp_error_set(error, VP_ERR_FORMAT, at - start, source->path, expected);
     if (has_objects(source, "annotations"))
-        return vp_fail(error, VP_ERR_FORMAT, 0, source->path,
-                       "these are the annotations of VQA v2, which have no questions: give the questions file as data, "
-                       "and this one with --annotations");
-    return has_objects(source, "data") ? vp_fail(error, VP_ERR_FORMAT, 0, source->path, expected) : VP_OK;
+        return vp_error_set(
+            error, VP_ERR_FORMAT, 0, source->path,
+            "these are the annotations of VQA v2, which have no questions: give the questions file as data, "
+            "and this one with --annotations");
+    return has_objects(source, "data") ? vp_error_set(error, VP_ERR_FORMAT, 0, source->path, expected) : VP_OK;
 }
 /* Adds a question of VQA v2. */
 static vp_result take_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
@@ -177,8 +179,8 @@ static vp_result take_question(void *user, const vp_json *value, int64_t at, siz
     if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), &id) != VP_OK
         || vp_json_to_int(value, vp_json_get(value, 0, "image_id"), &image) != VP_OK || image < 0
         || !node_is(value, vp_json_get(value, 0, "question"), VP_JSON_STRING))
-        return vp_fail(error, VP_ERR_FORMAT, at, loader->dataset->path,
-                       "a question needs \"question\" and integers \"question_id\" and \"image_id\"");
+        return vp_error_set(error, VP_ERR_FORMAT, at, loader->dataset->path,
+                            "a question needs \"question\" and integers \"question_id\" and \"image_id\"");
     if ((result = add_place(loader, at, (int64_t)bytes, (int64_t)loader->population, error)) != VP_OK) return result;
     loader->question_ids[loader->population - 1] = id;
     read_stratum(loader, value, loader->population - 1);
@@ -200,20 +202,20 @@ static vp_result check_subtype(struct dataset *dataset, vp_error *error) {
     if (dataset->subtype && !strcmp(dataset->subtype, "test-dev2015")) memcpy(dataset->subtype, "test2015", 9);
     for (at = dataset->subtype; at && isalnum((unsigned char)*at); at++) {}
     if (at && at > dataset->subtype && !*at) return VP_OK;
-    return vp_fail(error, VP_ERR_FORMAT, -1, dataset->path,
-                   "\"data_subtype\" must be a word like val2014: images are named after it");
+    return vp_error_set(error, VP_ERR_FORMAT, -1, dataset->path,
+                        "\"data_subtype\" must be a word like val2014: images are named after it");
 }
 static vp_result find_images(struct loader *loader, vp_error *error) {
     struct dataset *dataset = loader->dataset;
     DIR *folder = opendir(dataset->path);
     vp_result result = VP_OK;
-    if (!folder) return vp_fail(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
+    if (!folder) return vp_error_set(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
     while (result == VP_OK) {
         const struct dirent *entry;
         char *path;
         errno = 0; /* readdir returns NULL at the end, and also for an error */
         if ((entry = readdir(folder)) == NULL) {
-            if (errno) result = vp_fail(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
+            if (errno) result = vp_error_set(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
             break;
         }
         path = join_path(dataset->path, entry->d_name);
@@ -224,7 +226,7 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
     }
     closedir(folder);
     if (result == VP_OK && !dataset->names.count)
-        return vp_fail(error, VP_ERR_NOT_FOUND, -1, dataset->path, "there is no image in this folder");
+        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, dataset->path, "there is no image in this folder");
     text_list_sort(&dataset->names, 0);
     return result;
 }
@@ -252,7 +254,7 @@ static vp_result find_question(const struct loader *loader, const vp_json *value
                                int64_t *id, vp_error *error) {
     size_t low = 0, high = loader->question_count;
     if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), id) != VP_OK)
-        return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs an integer \"question_id\"");
+        return vp_error_set(error, VP_ERR_FORMAT, at, "", "an annotation needs an integer \"question_id\"");
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (loader->questions[middle].id < *id) low = middle + 1; else high = middle;
@@ -298,7 +300,7 @@ static vp_result walk_annotations(struct loader *loader,
     }
     result = stream_walk(&dataset->notes, &visitor, error);
     return result == VP_OK && !visitor.found
-               ? vp_fail(error, VP_ERR_FORMAT, -1, dataset->notes_path, "has no \"annotations\"")
+               ? vp_error_set(error, VP_ERR_FORMAT, -1, dataset->notes_path, "has no \"annotations\"")
                : result;
 }
 /* Sorts questions by id: the chosen ones, or all if `chosen` is NULL. */
@@ -325,8 +327,8 @@ static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_err
     vp_result result = walk_annotations(loader, take_annotation, error);
     for (size_t i = 0; i < dataset->count; i++) found += dataset->samples[i].note_start >= 0;
     if (result == VP_OK && dataset->notes_path && !found)
-        result = vp_fail(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
-                         "contains no annotation of these questions; it belongs to other questions");
+        result = vp_error_set(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
+                              "contains no annotation of these questions; it belongs to other questions");
     return result;
 }
 
@@ -392,7 +394,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     result = read_prompt_fields(json, &fields, &error);
     defaults = fields.is_asked ? NULL : dataset->defaults;
     if (result == VP_OK && !fields.questions.count && !defaults && !prompt_dataset_of(&fields, NULL))
-        result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
+        result = vp_error_set(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
     if (result == VP_OK && is_message)
         result = build_message(&fields, defaults, dataset->settings->seed, sample->id, dataset->settings->answer_hint,
                                &sample->prompt, &info, &error);
@@ -530,13 +532,13 @@ static int read_record(const struct dataset *dataset, const struct model *model,
 static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const char *key, vp_error *error) {
     uint32_t answers = vp_json_get(note, 0, "answers");
     if (!node_is(note, answers, VP_JSON_ARRAY))
-        return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "\"answers\" must be an array");
+        return vp_error_set(error, VP_ERR_FORMAT, -1, "annotations", "\"answers\" must be an array");
     PUT(writer, KEY_ARRAY("answers"));
     for (uint32_t i = answers + 1; i < note->nodes[answers].end; i = note->nodes[i].end) {
         uint32_t text = node_is(note, i, VP_JSON_OBJECT) ? vp_json_get(note, i, key) : VP_JSON_NONE;
         if (text == VP_JSON_NONE && node_is(note, i, VP_JSON_OBJECT)) text = vp_json_get(note, i, "answer");
         if (!node_is(note, text, VP_JSON_STRING))
-            return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "each element of \"answers\" needs a text");
+            return vp_error_set(error, VP_ERR_FORMAT, -1, "annotations", "each element of \"answers\" needs a text");
         json_node(writer, note, text);
     }
     vp_json_end_array(writer);
@@ -609,8 +611,8 @@ static int read_sample(const struct dataset *dataset, const struct model *model,
     sample->id = entry->id;
     if (dataset->kind == KIND_VQA) result = merge_note(dataset, reader, entry->note_start >= 0, &merged, &error);
     else if (memchr(reader->text.data, 0, reader->text.bytes))
-        result = vp_fail(&error, VP_ERR_FORMAT, entry->start + (int64_t)strlen(reader->text.data), dataset->path,
-                         "the line contains a NUL byte");
+        result = vp_error_set(&error, VP_ERR_FORMAT, entry->start + (int64_t)strlen(reader->text.data), dataset->path,
+                              "the line contains a NUL byte");
     if (result == VP_OK)
         sample->record = dataset->kind == KIND_VQA ? copy_text(merged.data, merged.bytes)
                                                    : copy_text(reader->text.data, reader->text.bytes);
@@ -777,7 +779,7 @@ static int choose_records(struct loader *loader, int64_t **chosen) {
         stratum[i] = (uint32_t)(found - values);
     }
     *chosen = resize(NULL, loader->population + 2 * (size_t)strata, sizeof **chosen);
-    result = vp_sampler_stratified(seed, stratum, loader->population, strata, count, *chosen, &loader->dataset->count);
+    result = choose_stratified(seed, stratum, loader->population, strata, count, *chosen, &loader->dataset->count);
     FREE_ALL(values, stratum);
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--stratify_by: %s", vp_result_text(result));
 }

@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "data/choice.h"
 #include "measure/input.h"
 #include "tile/family.h"
 #include "vlmprof_file.h"
@@ -159,12 +160,12 @@ struct grid {
     char *image_knob; int32_t *image_values; size_t image_count; /* from --image_knob */
     /* its dimensions: the size of images, then knobs of the engine; for a server, its variants replace the first of
      * these */
-    int knobs[VP_GRID_KNOBS_MAX]; int32_t counts[VP_GRID_KNOBS_MAX], width;
+    int knobs[GRID_KNOBS_MAX]; int32_t counts[GRID_KNOBS_MAX], width;
     int32_t *index; size_t count; /* the points: indices into the lists, [count, width] */
     size_t each;                  /* number of configurations per point */
 };
 enum { GRID_SIZE = 0, GRID_VARIANT = 1 };
-_Static_assert(KNOB_EACH - KNOB_IMAGE <= VP_GRID_KNOBS_MAX, "more knobs of a grid than vp_sampler_grid accepts");
+_Static_assert(KNOB_EACH - KNOB_IMAGE <= GRID_KNOBS_MAX, "more knobs of a grid than choose_points accepts");
 /* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
 static int check_sizes(struct grid *grid) {
     const struct option_value *tokens = grid->settings->lists[KNOB_TOKENS];
@@ -211,11 +212,11 @@ static int read_each(struct grid *grid) {
 static int grid_points(struct grid *grid) {
     const char *name = grid->settings->sampling_strategy;
     const uint32_t seed = grid->settings->data.seed;
-    size_t points = vp_sampler_lhs_points(grid->counts, grid->width), *repeats = &grid->plan->repeats;
-    vp_grid_strategy strategy = VP_GRID_FULL;
-    vp_result result = vp_sampler_strategy_find(name, &strategy); /* the option table knows the names */
+    size_t points = default_lhs_points(grid->counts, grid->width), *repeats = &grid->plan->repeats;
+    enum grid_strategy strategy = GRID_FULL;
+    vp_result result = find_strategy(name, &strategy); /* the option table knows the names */
     if (result == VP_OK)
-        result = vp_sampler_grid(strategy, grid->counts, grid->width, seed, points, NULL, 0, &grid->count, repeats);
+        result = choose_points(strategy, grid->counts, grid->width, seed, points, NULL, 0, &grid->count, repeats);
     if (result != VP_OK && result != VP_ERR_CAPACITY)
         return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
     if (!grid->count)
@@ -223,7 +224,7 @@ static int grid_points(struct grid *grid) {
                         "--sampling_strategy %s draws no point from such a small grid; lengthen the lists or use full",
                         name);
     grid->index = resize(NULL, grid->count * (size_t)grid->width, sizeof *grid->index);
-    result = vp_sampler_grid(strategy, grid->counts, grid->width, seed, points, grid->index, grid->count, &grid->count,
+    result = choose_points(strategy, grid->counts, grid->width, seed, points, grid->index, grid->count, &grid->count,
                              repeats);
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
 }

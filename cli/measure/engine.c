@@ -145,7 +145,7 @@ static vp_result run_parts(struct session *session, const struct pass_input *inp
     result = fill_inputs(session, input);
     range_end(input);
     stamps->preprocess_end_ns = vp_clock_ns();
-    if (result != VP_OK) return vp_fail(error, result, -1, "preprocess", vp_result_text(result));
+    if (result != VP_OK) return vp_error_set(error, result, -1, "preprocess", vp_result_text(result));
     test_pause();
     request = engine_request(session, input);
     range_begin(input, "engine", __LINE__);
@@ -158,7 +158,7 @@ static vp_result run_parts(struct session *session, const struct pass_input *inp
     result = decode_answer(session, run);
     range_end(input);
     stamps->detok_end_ns = vp_clock_ns();
-    return result == VP_OK ? VP_OK : vp_fail(error, result, -1, "detok", vp_result_text(result));
+    return result == VP_OK ? VP_OK : vp_error_set(error, result, -1, "detok", vp_result_text(result));
 }
 /* Waits for two steps of the device's energy counter, at most half a second, to find its resolution. */
 static void find_energy_counter(struct session *session) {

@@ -1,5 +1,6 @@
 /* noise.c: describes the machine's other activity during a measurement. */
 #include "measure/noise.h"
+#include "vlmprof_statistics.h"
 
 #include <math.h>
 #include <stdio.h>

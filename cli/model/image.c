@@ -71,11 +71,12 @@ static vp_result webp_size(const uint8_t *file, size_t bytes, int32_t *width_px,
     const struct webp *webp = webp_library();
     int width = 0, height = 0;
     if (!webp)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "",
-                       "a WebP file, but libwebp is not installed (Debian: package libwebp7); install it, or convert "
-                       "the file to PNG");
+        return vp_error_set(
+            error, VP_ERR_UNSUPPORTED, -1, "",
+            "a WebP file, but libwebp is not installed (Debian: package libwebp7); install it, or convert "
+            "the file to PNG");
     if (!webp->info(file, bytes, &width, &height) || width < 1 || height < 1)
-        return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged WebP");
+        return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged WebP");
     *width_px = width;
     *height_px = height;
     return VP_OK;
@@ -85,9 +86,9 @@ static vp_result webp_decode(const uint8_t *file, size_t bytes, vp_image *image,
     int width = 0, height = 0;
     vp_result result = webp_size(file, bytes, &width_px, &height_px, error);
     if (result != VP_OK) return result;
-    if (is_too_large(width_px, height_px)) return vp_fail(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
+    if (is_too_large(width_px, height_px)) return vp_error_set(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
     uint8_t *rgb = webp_library()->decode(file, bytes, &width, &height);
-    if (!rgb) return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged WebP, or an animation; convert it to PNG");
+    if (!rgb) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged WebP, or an animation; convert it to PNG");
     result = take_pixels(rgb, width, height, image);
     webp_library()->release(rgb);
     return result;
@@ -222,15 +223,15 @@ static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, 
     struct gif gif;
     uint8_t *rgb = NULL, *indexes = NULL;
     vp_result result = VP_OK;
-    if (!open_gif(&gif, file, bytes)) return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
+    if (!open_gif(&gif, file, bytes)) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
     if (is_too_large(gif.screen_width, gif.screen_height))
-        return vp_fail(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
     size_t pixels = (size_t)gif.screen_width * (size_t)gif.screen_height;
     rgb = resize(NULL, pixels, 3);
     indexes = resize(NULL, (size_t)gif.width * (size_t)gif.height, 1);
     for (size_t i = 0; i < pixels; i++) memcpy(rgb + 3 * i, gif.background ? gif.background : black, 3);
     if (!read_indexes(&gif, indexes, (size_t)gif.width * (size_t)gif.height))
-        result = vp_fail(error, VP_ERR_FORMAT, -1, "", "truncated or damaged GIF");
+        result = vp_error_set(error, VP_ERR_FORMAT, -1, "", "truncated or damaged GIF");
     for (int32_t n = 0; n < gif.height && result == VP_OK; n++) {
         uint8_t *to = rgb + 3 * ((size_t)(gif.top + row_of(&gif, n)) * (size_t)gif.screen_width + (size_t)gif.left);
         for (int32_t x = 0; x < gif.width; x++, to += 3) {
@@ -248,14 +249,14 @@ static vp_result name_formats(vp_result result, const uint8_t *file, size_t byte
     const int is_known = bytes >= 3 && (!memcmp(file, "\x89PN", 3) || !memcmp(file, "\xFF\xD8\xFF", 3));
     return result != VP_ERR_FORMAT || !bytes || is_known
                ? result
-               : vp_fail(error, result, -1, "", "not a PNG, JPEG, WebP or GIF file");
+               : vp_error_set(error, result, -1, "", "not a PNG, JPEG, WebP or GIF file");
 }
 vp_result any_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
     struct gif gif;
     if (is_webp(file, bytes)) return webp_size(file, bytes, width_px, height_px, error);
     if (!is_gif(file, bytes))
         return name_formats(vp_image_size(file, bytes, width_px, height_px, error), file, bytes, error);
-    if (!open_gif(&gif, file, bytes)) return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
+    if (!open_gif(&gif, file, bytes)) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
     *width_px = gif.screen_width;
     *height_px = gif.screen_height;
     return VP_OK;

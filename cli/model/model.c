@@ -335,6 +335,42 @@ static int load_importance(const char *path, int32_t block_count, double *scores
     return code;
 }
 
+/* Returns 1 if block `left` precedes block `right` by importance. Scores must not be NaN. */
+static int block_before(const double *scores, const int32_t *file_order, int32_t left, int32_t right) {
+    if (scores[left] != scores[right]) return scores[left] > scores[right];
+    if (file_order && file_order[left] != file_order[right]) return file_order[left] < file_order[right];
+    return left < right;
+}
+
+vp_result choose_active_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
+                               int32_t *blocks) {
+    int32_t block, other, last, wanted, scored = 0, inner = 0;
+    if (block_count < 1 || active < 1 || active > block_count) return VP_ERR_RANGE;
+    last = block_count - 1;
+    wanted = active - 2;
+    for (block = 0; scores && block < block_count; block++) {
+        if (!(scores[block] == scores[block])) continue;
+        scored++;
+        inner += block > 0 && block < last;
+    }
+    if (scored == 0) { /* an empty file counts as no file */
+        for (block = 0; block < active; block++) blocks[block] = block;
+        return VP_OK;
+    }
+    if (wanted > inner) return VP_ERR_MISMATCH;
+    *blocks++ = 0;
+    for (block = 1; block < last; block++) {
+        int32_t before = 0;
+        if (!(scores[block] == scores[block])) continue;
+        for (other = 1; other < last; other++) {
+            before += scores[other] == scores[other] && block_before(scores, file_order, other, block);
+        }
+        if (before < wanted) *blocks++ = block;
+    }
+    if (active > 1) *blocks = last;
+    return VP_OK;
+}
+
 int model_choose_blocks(const char *path, const struct model *model, int32_t active, int32_t *blocks) {
     int32_t count = model->config.block_count;
     double *scores = resize(NULL, (size_t)count, sizeof *scores);
@@ -343,7 +379,7 @@ int model_choose_blocks(const char *path, const struct model *model, int32_t act
     if (active > count) code = complain(EXIT_USAGE, "num_active_blocks %d: the model has %d blocks", active, count);
     if (!code && path) code = load_importance(path, count, scores, order);
     if (!code) {
-        vp_result result = vp_sampler_blocks(count, active, path ? scores : NULL, path ? order : NULL, blocks);
+        vp_result result = choose_active_blocks(count, active, path ? scores : NULL, path ? order : NULL, blocks);
         if (result != VP_OK)
             code = complain(path ? EXIT_INPUT : EXIT_USAGE,
                             "%s: %d active blocks cannot be chosen (does every block have a score?): %s",

@@ -82,6 +82,19 @@ vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp
 vp_result engine_try(const vp_engine_options *settings, struct model *model, int32_t max_sequence, int32_t max_views,
                      vp_engine **engine, vp_error *error);
 
+/* Chooses the active blocks of a configuration.
+ * in:      active      1..block_count
+ *          scores      double [block_count], NaN if the file has no score; NULL or all NaN: the first `active` blocks
+ *          are taken
+ *          file_order  int32 [block_count]: position of each block in the file, for ties; NULL: index order
+ * out:     blocks      int32 [active], ascending
+ * returns: VP_OK; VP_ERR_RANGE: active < 1 or > block_count; VP_ERR_MISMATCH: too few blocks have a score
+ * rule:    the first and the last block are kept (active 1: only the first); the others are those with the highest
+ *          scores
+ * source:  ChulanZhang/molmo_hf experiments/core_exp/acc_lat_profiling.py. There active 1 gives two blocks, too few
+ *          scores give too few blocks, and active > block_count gives all blocks; here these are errors */
+vp_result choose_active_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
+                               int32_t *blocks);
 /* Chooses `active` blocks of the model, ascending: the first ones or, with an importance file (path, otherwise NULL),
  * the first, the last and the most important ones between them. blocks: int32 [block_count of the model]. */
 int model_choose_blocks(const char *path, const struct model *model, int32_t active, int32_t *blocks);

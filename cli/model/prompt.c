@@ -119,8 +119,9 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
     if (lot < 0 || fields->seed >= 0 || fields->index >= 0) lot = seed + index;
     vp_prompt prompt = {.dataset = prompt_dataset_of(fields, fallback)};
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which RandomState does not "
-                                                    "accept");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "",
+                            "seed + index is over 4294967295, which RandomState does not "
+                            "accept");
     prompt.style = fields->style ? fields->style : style;
     /* a file with this name can contain other questions */
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_SCIENCE && !fields->has_options && !fields->dataset) {

@@ -2,7 +2,7 @@
 #ifndef VLMPROF_CLI_PROMPT_H
 #define VLMPROF_CLI_PROMPT_H
 #include "base/memory.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "vlmprof_prompt.h"
 
 /* The fields of a record that describe its prompt. It owns its texts, which are NULL if absent. */

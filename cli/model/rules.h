@@ -5,7 +5,7 @@
 #define VLMPROF_CLI_RULES_H
 #include "base/memory.h"
 #include "model/image.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "vlmprof_image.h"
 
 struct model; /* model.h */

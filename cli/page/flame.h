@@ -9,7 +9,8 @@
 struct flame_request {
     int64_t begin_ns, total_ns; /* the whole step, from image file to text: start (vp_clock_ns) and duration */
     int64_t engine_begin_ns;    /* start of the engine: launches and `times` count from here */
-    const vp_range *ranges; int64_t range_count; /* times of the host */
+    const vp_range_record *ranges;
+    int64_t range_count; /* times of the host */
     const vp_launch *launches; int64_t launch_count;
     int64_t lost_launches;      /* launches that did not fit */
     const vp_stage_times *times;

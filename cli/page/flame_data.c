@@ -123,7 +123,7 @@ static void stages_write(const struct flame *flame, struct text_buffer *out, int
     int count = 0;
     text_add_string(out, ",\n\"stages\":[");
     for (int64_t i = 0; i < request->range_count; i++) {
-        const vp_range *range = &request->ranges[i];
+        const vp_range_record *range = &request->ranges[i];
         if (!strcmp(range->name, "request") || !strcmp(range->name, "engine")) continue; /* consists of later rows */
         text_add_string(out, count++ ? ",[" : "[");
         data_text(out, range->name);

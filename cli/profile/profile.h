@@ -8,7 +8,7 @@
 #include "measure/input.h"
 #include "profile/profiler.h"
 #include "results/metrics.h"
-#include "vlmprof.h"
+#include "vlmprof_statistics.h"
 
 /* ---- profile_cost.c: the cost of each mode of recording */
 /* The modes: no stage times; stage times; every operation; every operation and a trace. */

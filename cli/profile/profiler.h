@@ -39,7 +39,7 @@ struct profile_settings {
 struct kept_request {
     struct flame_request drawn; /* refers to the members below */
     vp_launch *launches;
-    vp_range ranges[PROFILE_RANGES];
+    vp_range_record ranges[PROFILE_RANGES];
     vp_stage_times times;
     int64_t *step_ns;
 };
@@ -53,7 +53,8 @@ struct profiler {
     /* records of the last request */
     vp_launch *launches; int64_t launch_capacity;
     vp_span *spans; int64_t span_capacity; /* spans of the CPU's threads; NULL before the first trace, and on a GPU */
-    vp_range records[PROFILE_RANGES]; vp_ranges ranges;
+    vp_range_record records[PROFILE_RANGES];
+    vp_ranges ranges;
 
     /* sums over all recorded steps */
     vp_op *rows; vp_ops ops;

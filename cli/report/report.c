@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "measure/noise.h"
+#include "vlmprof_statistics.h"
 
 #include <math.h>
 #include <stdio.h>

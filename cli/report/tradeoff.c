@@ -1,5 +1,6 @@
 /* tradeoff.c: the cost of accuracy in latency (E2): fronts, effects and gains of the knobs. */
 #include "report/tradeoff.h"
+#include "vlmprof_statistics.h"
 
 #include <math.h>
 #include <stdio.h>

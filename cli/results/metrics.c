@@ -5,6 +5,7 @@
 #include "base/document.h"
 #include "base/memory.h"
 #include "vlmprof_analysis.h"
+#include "vlmprof_statistics.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -222,8 +222,9 @@ static int read_lines(struct score_job *job) {
     char *text = NULL, digits[65], limit[160];
     size_t bytes = 0;
     int code = 0;
-    vp_result result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected lines of JSON")
-                                       : vp_file_read(path, SIZE_MAX / 4, &text, &bytes, &error);
+    vp_result result = is_folder(path)
+                           ? vp_error_set(&error, VP_ERR_READ, -1, path, "is a folder; expected lines of JSON")
+                           : vp_file_read(path, SIZE_MAX / 4, &text, &bytes, &error);
     if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     sha256_text(text, bytes, digits);
     snprintf(job->from, sizeof job->from, "%.200s sha256:%s", name, digits);

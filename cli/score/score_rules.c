@@ -362,7 +362,7 @@ int score_read(struct score_job *job) {
     vp_result result;
     job->source = strcmp(path, "-") ? path : "stdin";
     if (strcmp(path, "-")) {
-        result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a JSONL file")
+        result = is_folder(path) ? vp_error_set(&error, VP_ERR_READ, -1, path, "is a folder; expected a JSONL file")
                                  : vp_stream_read(path, SIZE_MAX / 4, &job->text, &job->text_bytes, &error);
         if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     } else {

@@ -19,7 +19,7 @@ vp_result ask_begin(const struct endpoint *endpoint, const struct question *ques
     memset(exchange, 0, sizeof *exchange);
     for (size_t i = 0; i < question->request.knob_count && !question->picture_count; i++)
         if (!strncmp(question->request.knobs[i].path, "image_url.", 10))
-            return vp_fail(error, VP_ERR_NOT_FOUND, -1, question->request.knobs[i].path, "there is no image");
+            return vp_error_set(error, VP_ERR_NOT_FOUND, -1, question->request.knobs[i].path, "there is no image");
     vp_chat_request request = question->request;
     images = zeroed((size_t)question->picture_count, sizeof *images);
     for (int32_t i = 0; i < question->picture_count; i++)

@@ -53,11 +53,11 @@ static vp_result picture_measure(struct picture *picture, vp_error *error) {
         result = vp_image_size((const uint8_t *)picture->bytes, picture->byte_count, &picture->width_px,
                                &picture->height_px, error);
     else if (!size_at(picture->bytes, picture->byte_count, &picture->width_px, &picture->height_px))
-        return vp_fail(error, VP_ERR_FORMAT, -1, "", "its header is truncated or damaged");
+        return vp_error_set(error, VP_ERR_FORMAT, -1, "", "its header is truncated or damaged");
     if (result != VP_OK || has_image_size(picture->width_px, picture->height_px)) return result;
     snprintf(text, sizeof text, "the header specifies %d x %d pixels, the limit is %d in total", picture->width_px,
              picture->height_px, VP_IMAGE_PIXELS_MAX);
-    return vp_fail(error, VP_ERR_RANGE, -1, "", text);
+    return vp_error_set(error, VP_ERR_RANGE, -1, "", text);
 }
 int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -66,8 +66,9 @@ int picture_of_file(const char *path, struct picture *picture, char *reason, siz
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &picture->bytes, &picture->byte_count, &error);
     if (result == VP_OK) {
         picture->media_type = media_type_of(picture->bytes, picture->byte_count);
-        result = picture->media_type ? picture_measure(picture, &error)
-                                     : vp_fail(&error, VP_ERR_UNSUPPORTED, -1, "", "not a PNG, JPEG, WebP or GIF file");
+        result = picture->media_type
+                     ? picture_measure(picture, &error)
+                     : vp_error_set(&error, VP_ERR_UNSUPPORTED, -1, "", "not a PNG, JPEG, WebP or GIF file");
     }
     if (result == VP_OK) return 0;
     picture_free(picture);

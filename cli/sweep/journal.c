@@ -29,6 +29,7 @@
 #include "results/knobs.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
+#include "vlmprof_statistics.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -730,4 +731,39 @@ int journal_open(struct journal *journal, struct journal_index *index) {
     if (fstat(journal->fd, &info) == 0 && info.st_size > journal->end)
         print_note("vlmprof: %s: the last line is cut off and left out\n", journal->path);
     return ftruncate(journal->fd, (off_t)journal->end) ? journal_fail(journal) : 0;
+}
+
+/* ---- the end of the runs of a point */
+const char *stop_name(int32_t stop) {
+    switch (stop) {
+#define STOP_NAME(name, value, text, meaning) \
+    case value: return text;
+        STOPS(STOP_NAME)
+#undef STOP_NAME
+    default: return NULL;
+    }
+}
+
+vp_result decide_stop(const struct stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
+                      double *scratch, enum stop_reason *stop) {
+    double low, high;
+    if (rule->min_runs < 1 || rule->max_runs < rule->min_runs || rule->box_ns < 0 || elapsed_ns < 0)
+        return VP_ERR_RANGE;
+    if (!(rule->half_width >= 0.0 && rule->half_width < 1.0) || !(rule->confidence > 0.0 && rule->confidence < 1.0))
+        return VP_ERR_RANGE;
+    if (!vp_statistics_all_finite(values, count)) return VP_ERR_RANGE;
+    *stop = STOP_NOT;
+    if (count < (uint64_t)rule->min_runs) return VP_OK;
+    if (rule->half_width <= 0.0) {
+        *stop = STOP_RUNS;
+        return VP_OK;
+    }
+    if (scratch != values) memcpy(scratch, values, count * sizeof *values);
+    vp_sort_double(scratch, count);
+    if (vp_statistics_percentile_interval(scratch, count, 50.0, rule->confidence, &low, &high) == VP_OK
+        && (high - low) * 0.5 <= rule->half_width * vp_statistics_percentile(scratch, count, 50.0))
+        *stop = STOP_INTERVAL;
+    else if (count >= (uint64_t)rule->max_runs) *stop = STOP_MAX;
+    else if (rule->box_ns > 0 && elapsed_ns >= rule->box_ns) *stop = STOP_BOX;
+    return VP_OK;
 }

@@ -145,4 +145,38 @@ int journal_is_locked(int fd);
  * removes an incomplete last line. */
 int journal_open(struct journal *journal, struct journal_index *index);
 
+/* ---- the end of the runs of a point, which its last line names */
+#define STOPS(X) \
+    X(STOP_NOT, 0, "not", "continue") \
+    X(STOP_RUNS, 1, "runs", "all runs are done, and no half-width is set") \
+    X(STOP_INTERVAL, 2, "interval", "the interval is narrow enough") \
+    X(STOP_BOX, 3, "box", "the time is up") \
+    X(STOP_MAX, 4, "max", "no more runs are allowed")
+enum stop_reason {
+#define STOP_ENUM(name, value, text, meaning) name = value,
+    STOPS(STOP_ENUM)
+#undef STOP_ENUM
+    STOP_LAST_ = 4
+};
+const char *stop_name(int32_t stop); /* NULL outside the list */
+struct stop_rule {
+    int64_t min_runs, max_runs; /* 1 <= min_runs <= max_runs; max_runs only matters with a half-width */
+    double half_width;          /* target for the interval of P50, as a share of P50: 0.01 is +-1 %; 0: exactly min_runs
+                                 * runs */
+    double confidence;          /* confidence of that interval: 0.95 */
+    int64_t box_ns;             /* time limit for all runs of a point; 0: no limit */
+};
+/* Decides whether another run is needed. Call it after each run.
+ * in:      values      double [count]  values of the runs so far
+ *          elapsed_ns  time since the start of the first run
+ * out:     scratch     double [count]
+ *          stop        STOP_NOT or the reason to stop
+ * returns: VP_OK; VP_ERR_RANGE: a field of the rule is outside its range, elapsed_ns < 0, or a value is not finite
+ * rule:    with fewer than min_runs runs: continue, regardless of the time. Then "runs" or, with a half-width, the
+ *          first of "interval", "max" and "box" that applies. The half-width is half the length of
+ *          vp_statistics_percentile_interval, which needs vp_statistics_percentile_needs values. Checking after every
+ *          run makes the stated confidence slightly optimistic */
+vp_result decide_stop(const struct stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
+                      double *scratch, enum stop_reason *stop);
+
 #endif

@@ -153,14 +153,40 @@ int measured_read(struct journal_index *index, const struct index_configuration 
         measured->point.metric = VP_SCORE_VQA_SEED;
     return 0;
 }
-int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers) {
+vp_result find_outliers(const double *values, size_t count, double threshold, double *scratch, uint8_t *flags,
+                        struct outliers *outliers) {
+    struct outliers out = {0};
+    double scale;
+    if (!(threshold > 0.0) || !vp_statistics_all_finite(values, count)) return VP_ERR_RANGE;
+    if (count < OUTLIER_COUNT_MIN) return VP_ERR_UNSUPPORTED;
+    memcpy(scratch, values, count * sizeof *values);
+    vp_sort_double(scratch, count);
+    out.median = vp_statistics_percentile(scratch, count, 50.0);
+    for (size_t i = 0; i < count; i++) scratch[i] = fabs(values[i] - out.median);
+    if (!vp_statistics_all_finite(scratch, count)) return VP_ERR_RANGE;
+    scale = 1.253314 * vp_statistics_mean(scratch, count);
+    vp_sort_double(scratch, count);
+    out.mad = vp_statistics_percentile(scratch, count, 50.0);
+    if (out.mad > 0.0) scale = out.mad / 0.6745;
+    for (size_t i = 0; i < count; i++) {
+        const double score = scale > 0.0 ? (values[i] - out.median) / scale : 0.0;
+        const int outside = fabs(score) > threshold;
+        if (flags) flags[i] = (uint8_t)outside;
+        out.count += (size_t)outside;
+        if (i == 0) out.first_score = score;
+    }
+    out.slow_first = out.first_score > threshold;
+    *outliers = out;
+    return VP_OK;
+}
+int can_find_outliers(const struct measured *measured, uint8_t *flags, struct outliers *outliers) {
     double *values = resize(NULL, (size_t)measured->count * 2, sizeof *values);
     for (int32_t i = 0; i < measured->count; i++) values[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
     memset(flags, 0, (size_t)measured->count);
     memset(outliers, 0, sizeof *outliers);
-    int known = vp_statistics_outliers(values, (size_t)measured->count, VP_OUTLIER_THRESHOLD, values + measured->count,
-                                       flags, outliers)
-                == VP_OK;
+    int known =
+        find_outliers(values, (size_t)measured->count, OUTLIER_THRESHOLD, values + measured->count, flags, outliers)
+        == VP_OK;
     free(values);
     return known;
 }
@@ -348,7 +374,7 @@ double measured_output_rate(const struct measured *measured) {
 }
 static void gather_runs(struct gathered *gathered, const struct measured *measured, int32_t file) {
     uint8_t *flags = zeroed((size_t)measured->count, 1);
-    vp_outliers outliers;
+    struct outliers outliers;
     if (can_find_outliers(measured, flags, &outliers)) gathered->outlier_count += (int64_t)outliers.count;
     free(flags);
     for (int metric = 0; metric < METRIC_ALL; metric++) {
@@ -383,8 +409,7 @@ static void gather_point(struct gathered *gathered, const struct measured *measu
     if (point->is_served) gather_served(gathered, measured); else gather_layout(gathered, &measured->sizes);
     if (measured->failed) gathered->failed_count++; else gathered->ok_count++;
     gathered->retry_count += measured->retries;
-    for (int i = 0; measured->stop && i <= VP_STOP_LAST_; i++)
-        gathered->stops[i] += !strcmp(measured->stop, vp_stop_name(i));
+    for (int i = 0; measured->stop && i <= STOP_LAST_; i++) gathered->stops[i] += !strcmp(measured->stop, stop_name(i));
     if (point->run_count) gather_runs(gathered, measured, file);
     score_point(point, &scoring, &outcome);
     accuracy = outcome.is_unparsed ? 0 : outcome.score;

@@ -9,7 +9,7 @@
 #include "score/scoring.h"
 #include "server/checks/twins.h"
 #include "sweep/journal.h"
-#include "vlmprof.h"
+#include "vlmprof_statistics.h"
 
 /* The data in a run's line other than its times. */
 struct run_mark {
@@ -44,9 +44,30 @@ int measured_read(struct journal_index *index, const struct index_configuration 
                   const struct index_entry *entry, struct measured *measured);
 void measured_free(struct measured *measured);
 
+#define OUTLIER_THRESHOLD 3.5 /* Iglewicz and Hoaglin's; hyperfine's is 10 */
+/* The threshold above flags 10 % of 3 normally distributed values, 5 % of 5, 1.7 % of 10 and 0.1 % of 100. */
+#define OUTLIER_COUNT_MIN 5
+struct outliers {
+    size_t count;         /* flagged values */
+    double median, mad;   /* mad: median absolute deviation from the median */
+    double first_score;   /* modified z score of the first value */
+    int slow_first;       /* 1 if first_score > threshold: caches were cold, or warm-up was too short */
+};
+/* Flags outliers without removing them.
+ * in:      values     double [count], in the order of measurement
+ *          threshold  > 0: OUTLIER_THRESHOLD
+ * out:     scratch    double [count]; not `values`
+ *          flags      uint8 [count], 0 or 1; may be NULL
+ * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold is not above 0;
+ *          VP_ERR_UNSUPPORTED: fewer than OUTLIER_COUNT_MIN values
+ * rule:    |z| > threshold, z = 0.6745 (x - median) / mad. If mad is 0 (half of the values are equal): z = (x - median)
+ *          / (1.253314 times the mean absolute deviation). If that is 0 too, all values are equal and none is flagged
+ * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); slow first value: sharkdp/hyperfine */
+vp_result find_outliers(const double *values, size_t count, double threshold, double *scratch, uint8_t *flags,
+                        struct outliers *outliers);
 /* Returns 1 if the point has enough runs to find outliers of T_total, and sets *outliers. flags: uint8 [count], 1 for
  * an outlier; all are 0 if there are too few runs. */
-int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers);
+int can_find_outliers(const struct measured *measured, uint8_t *flags, struct outliers *outliers);
 
 /* The rates of a point's runs: 1000 / mean of T_decode_per_token; output tokens / mean of T_total. NaN if there is no
  * such mean. */
@@ -91,7 +112,7 @@ struct gathered {
     int64_t run_count, outlier_count, throttled_count, retry_count;
     int64_t cached_count;             /* runs of a server whose prompt came from a cache: is_prompt_cached */
     const char *lacks[METRIC_STAGE];  /* why a run of a server lacks a metric; NULL if none does */
-    int64_t stops[VP_STOP_LAST_ + 1]; /* number of points by the rule that ended their runs */
+    int64_t stops[STOP_LAST_ + 1]; /* number of points by the rule that ended their runs */
     struct used_session *sessions; size_t session_count; /* in the order of their first points */
     int64_t first_s, last_s; /* end of the first and of the last run; 0 if there are none */
     struct tally tally;      /* counts of the accuracies */

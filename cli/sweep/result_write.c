@@ -207,7 +207,7 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     fields_put(writer, &RESULT_VISION, &vision);
     vp_json_key(writer, "stops"); /* number of points by what ended their runs */
     vp_json_begin_object(writer);
-    for (int i = 1; i <= VP_STOP_LAST_; i++) put_int(writer, vp_stop_name(i), gathered->stops[i]);
+    for (int i = 1; i <= STOP_LAST_; i++) put_int(writer, stop_name(i), gathered->stops[i]);
     vp_json_end_object(writer);
 }
 
@@ -373,7 +373,7 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
     const int ran = has_runs(measured);
     const vp_estimate spread = total_spread(measured);
     uint8_t *is_outlier = zeroed((size_t)measured->count, 1);
-    vp_outliers outliers;
+    struct outliers outliers;
     const int known = can_find_outliers(measured, is_outlier, &outliers), slow_first = known ? outliers.slow_first : -1;
     struct measured_row row;
     struct measured_cost cost;

@@ -102,7 +102,7 @@ struct sweep {
     struct launched rank;
 
     /* the way of measuring */
-    vp_stop_rule rule;
+    struct stop_rule rule;
     int32_t max_retries;
     int32_t bare_every; /* 0: no pairs */
     int timing_off;     /* 1 if --timing off */

@@ -2,6 +2,7 @@
 #include "sweep/sweep.h"
 
 #include "base/console.h"
+#include "data/choice.h"
 #include "data/dataset.h"
 #include "measure/input.h"
 #include "measure/noise.h"
@@ -262,12 +263,13 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     put_point_layout(writer, &described);
     vp_json_end_object(writer);
 }
-static int write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
+static int write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                      enum stop_reason stop) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct done_line line;
     POINT_LINE(line, point, sample);
     line.done = point->runs;
-    line.stop = vp_stop_name((int32_t)stop);
+    line.stop = stop_name((int32_t)stop);
     line.retries = point->retries;
     fields_put(writer, &DONE, &line);
     sweep->backend->put_sizes(writer, sweep, point, sample);
@@ -722,7 +724,8 @@ static int measure_fidelity(struct sweep *sweep, struct open_point *point, const
     return code;
 }
 /* After the last run of a point: the runs that accompany its statistics, then the line that closes it. */
-static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
+static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                       enum stop_reason stop) {
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
     if (!code && sweep->served && !point->has_twins && served_wants_twins(sweep, point))
         code = measure_twins(sweep, point, sample);
@@ -747,21 +750,21 @@ static void sweep_progress(const struct sweep *sweep, const struct configuration
     show_progress("%zu of %zu points, %.2f points/s, ETA %s, sample %lld, run %d, %s", sweep->done, sweep->point_count,
                   rate, eta, (long long)sample->id, run, configuration->file_name);
 }
-/* Why the runs of a point end; VP_STOP_NOT if they continue. */
-static vp_stop stop_of(const struct sweep *sweep, const struct open_point *point) {
-    vp_stop stop = VP_STOP_NOT;
-    if (point->runs < sweep->rule.min_runs) return VP_STOP_NOT;
-    return vp_stop_decide(&sweep->rule, point->totals, (size_t)point->runs, point->spent_ns, point->scratch, &stop)
+/* Why the runs of a point end; STOP_NOT if they continue. */
+static enum stop_reason stop_of(const struct sweep *sweep, const struct open_point *point) {
+    enum stop_reason stop = STOP_NOT;
+    if (point->runs < sweep->rule.min_runs) return STOP_NOT;
+    return decide_stop(&sweep->rule, point->totals, (size_t)point->runs, point->spent_ns, point->scratch, &stop)
                    == VP_OK
                ? stop
-               : VP_STOP_NOT;
+               : STOP_NOT;
 }
 /* Measures the next run of a point, and closes the point after its last one. */
 static int measure_run(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     char reason[LINE_BYTES] = "";
-    vp_stop stop = stop_of(sweep, point);
+    enum stop_reason stop = stop_of(sweep, point);
     int is_device, code;
-    if (stop == VP_STOP_NOT) {
+    if (stop == STOP_NOT) {
         code = sweep->backend->run(sweep, point, sample, reason, sizeof reason, &is_device);
         if (code) return code;
         if (reason[0]) {
@@ -774,7 +777,7 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
         sweep->runs_now++;
         sweep_progress(sweep, point->configuration, sample, point->runs);
         stop = stop_of(sweep, point);
-        if (stop == VP_STOP_NOT || interrupted) return 0;
+        if (stop == STOP_NOT || interrupted) return 0;
     }
     return close_point(sweep, point, sample, stop);
 }
@@ -903,7 +906,7 @@ int sweep_loop(struct sweep *sweep) {
         const struct dataset *dataset = sweep->plan.configurations[first].set;
         size_t last = first, at = 0, stride = 1, count = 0;
         while (last < sweep->plan.configuration_count && sweep->plan.configurations[last].set == dataset) last++;
-        vp_sampler_shard(dataset->count, sweep->rank.rank, sweep->rank.world_size, &at, &stride, &count);
+        shard_of(dataset->count, sweep->rank.rank, sweep->rank.world_size, &at, &stride, &count);
         for (; count && !code && !interrupted; at += stride, count--)
             code = sweep_sample(sweep, &sweep->plan.configurations[first], last - first, at);
         first = last;

@@ -6,6 +6,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "data/choice.h"
 #include "sweep/ranks.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
@@ -56,7 +57,7 @@ static void count_points(struct sweep *sweep, struct configuration *configuratio
     const int retries = sweep->settings.retry_failed;
     size_t first = 0, stride = 1, count = 0;
     configuration->in_index = index_configuration_named(&sweep->index, configuration->file_name);
-    vp_sampler_shard(configuration->set->count, sweep->rank.rank, sweep->rank.world_size, &first, &stride, &count);
+    shard_of(configuration->set->count, sweep->rank.rank, sweep->rank.world_size, &first, &stride, &count);
     sweep->point_count += count;
     configuration->open_count = count;
     if (configuration->in_index >= 0) {

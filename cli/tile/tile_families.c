@@ -157,7 +157,7 @@ static int families_of_checkpoint(struct family_job *job, const char *folder) {
             result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text[i], &bytes, &error);
             if (result == VP_OK) result = parse_json(&parsed[i], text[i], bytes, &error);
             if (result == VP_OK && !node_is(&parsed[i].json, 0, VP_JSON_OBJECT))
-                result = vp_fail(&error, VP_ERR_FORMAT, -1, path, "not a JSON object");
+                result = vp_error_set(&error, VP_ERR_FORMAT, -1, path, "not a JSON object");
             files[i] = &parsed[i].json;
             if (result != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
         }

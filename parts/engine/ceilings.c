@@ -139,7 +139,7 @@ VP_API vp_result vp_engine_ceilings_again(vp_engine *engine, vp_ceilings *out, v
     memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);
     if (!memory && !engine->queue->error) {
         snprintf(text, sizeof text, "measuring the device's limits needs %d MiB temporarily", VK_CEILING_BYTES >> 20);
-        return vp_fail(error, VP_ERR_MEMORY, -1, "ceilings", text);
+        return vp_error_set(error, VP_ERR_MEMORY, -1, "ceilings", text);
     }
     if (memory && !engine->queue->error) vk_fill_ceiling(engine, memory);
     if (memory && !engine->queue->error) vk_measure_read(engine, memory, &measured);
@@ -150,7 +150,7 @@ VP_API vp_result vp_engine_ceilings_again(vp_engine *engine, vp_ceilings *out, v
     vk_recover(engine);
     if (result == VP_OK
         && !(measured.bytes_per_s > 0.0 && measured.copy_bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
-        result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock reported no time");
+        result = vp_error_set(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock reported no time");
     if (result != VP_OK) return result;
     if (engine->ceilings.bytes_per_s > measured.bytes_per_s) measured.bytes_per_s = engine->ceilings.bytes_per_s;
     if (engine->ceilings.copy_bytes_per_s > measured.copy_bytes_per_s)

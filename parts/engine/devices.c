@@ -15,11 +15,12 @@ const vk_backend *vk_gpu(void) {
 }
 
 static vp_result vk_no_gpu_code(vp_error *error) {
-    return vp_fail(error, VP_ERR_DEVICE, -1, "cuda",
-                   access("/proc/driver/nvidia/version", F_OK)
-                       ? "this build has no GPU code; build it with nvcc (CUDA Toolkit 12.8 or later)"
-                       : "this build has no GPU code, but there is an NVIDIA driver: install the CUDA Toolkit 12.8 or "
-                         "later with cuBLAS, then make again");
+    return vp_error_set(
+        error, VP_ERR_DEVICE, -1, "cuda",
+        access("/proc/driver/nvidia/version", F_OK)
+            ? "this build has no GPU code; build it with nvcc (CUDA Toolkit 12.8 or later)"
+            : "this build has no GPU code, but there is an NVIDIA driver: install the CUDA Toolkit 12.8 or "
+              "later with cuBLAS, then make again");
 }
 
 VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {
@@ -84,13 +85,13 @@ vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp
         const char *digits = device + 5;
         size_t length = device[4] ? strlen(digits) : 0;
         if (device[4] && (length < 1 || length > 4 || strspn(digits, "0123456789") != length))
-            return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; cuda:N counts from 0");
+            return vp_error_set(error, VP_ERR_RANGE, -1, device, "not a device; cuda:N counts from 0");
         if (device[4]) *index = atoi(digits);
         if (!vk_gpu()) return vk_no_gpu_code(error);
         engine->backend = vk_gpu();
         return VP_OK;
     }
-    return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; use auto, cpu, cuda or cuda:N");
+    return vp_error_set(error, VP_ERR_RANGE, -1, device, "not a device; use auto, cpu, cuda or cuda:N");
 }
 
 VP_API const char *vp_engine_gemm_name(int32_t index) { return vk_cpu_code()->gemm_name(index); }

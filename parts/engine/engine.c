@@ -39,14 +39,14 @@ VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine) { return engine->b
 static vp_result vk_check_options(const vp_engine_options *options, vp_error *error) {
     const vk_precision bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
     const vp_model_config *config = options->config;
-    if (!config) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
+    if (!config) return vp_error_set(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
     if (options->max_sequence < 1 || options->max_views < 0 || options->threads < 0
         || options->threads > VK_THREADS_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "engine options",
-                       "max_sequence must be positive, max_views must not be negative, threads must be 0..4096");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "engine options",
+                            "max_sequence must be positive, max_views must not be negative, threads must be 0..4096");
     if (options->weights == VP_WEIGHTS_FP32 && (bits.head || bits.vision))
-        return vp_fail(error, VP_ERR_RANGE, -1, bits.head ? "head_weights" : "vision_weights",
-                       "fp32 arithmetic cannot be used with integers");
+        return vp_error_set(error, VP_ERR_RANGE, -1, bits.head ? "head_weights" : "vision_weights",
+                            "fp32 arithmetic cannot be used with integers");
     return vk_check_config(config, error);
 }
 
@@ -175,7 +175,7 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     int64_t at[4] = {vp_clock_ns()}; /* start; device ready; memory ready; weights ready */
     if (result != VP_OK) return result;
     opened = calloc(1, sizeof *opened);
-    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
+    if (!opened) return vp_error_set(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
     result = vk_begin(options, opened, error);
     if (options->counts_only) {
         if (result == VP_OK) result = vk_lay_out(opened, error);

@@ -402,7 +402,7 @@ vp_result vk_lay_out(vp_engine *engine, vp_error *error) {
         engine->weights = base;
         if (vk_place(engine, base, base + engine->weights_bytes)) return VP_OK;
     }
-    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
+    return vp_error_set(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
 }
 void vk_free_counted_space(vp_engine *engine) {
     if (engine->counted_space_bytes) munmap((void *)(uintptr_t)engine->weights, engine->counted_space_bytes);
@@ -428,14 +428,14 @@ vp_result vk_allocate(vp_engine *engine, vp_error *error) {
                  : !engine->bits.blocks ? "--weights int8 needs half and int4 a third; "
                                         : "",
                  hopeless ? "even the weights do not fit" : "use fewer crops, a shorter prompt or fewer new tokens");
-        return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
+        return vp_error_set(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     buffers.base = weights.base + weights.used;
     if (vk_place(engine, weights.base, buffers.base)
         && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch) && vk_send_tables(engine))
         return VP_OK;
     if (engine->queue->error) return engine->backend->wait(engine->queue, 0, error);
-    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
+    return vp_error_set(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
 }
 
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {

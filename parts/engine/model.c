@@ -17,18 +17,18 @@ const vk_description *vk_description_of(const vp_model_config *config) {
 
 vp_result vk_check_config(const vp_model_config *config, vp_error *error) {
     if ((unsigned)config->architecture >= VP_ARCHITECTURE_COUNT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "architecture", "is not one of VP_ARCHITECTURES");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "architecture", "is not one of VP_ARCHITECTURES");
     if (config->kv_head_count < 1 || config->head_count % config->kv_head_count)
-        return vp_fail(error, VP_ERR_RANGE, -1, "kv_head_count", "must divide head_count");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "kv_head_count", "must divide head_count");
     if (config->expert_count > VK_EXPERTS_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
     if (config->expert_count && (config->mlp_dim || config->norm_after || config->norm_around || config->gated_gelu))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts",
-                       "experts together with a dense MLP, GELU, or norms after them are not implemented");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts",
+                            "experts together with a dense MLP, GELU, or norms after them are not implemented");
     if (config->vit_block_count && (config->vit_layer_count < 1 || config->vit_layer_count > VP_VIT_LAYERS_MAX))
-        return vp_fail(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
     if (3 * config->geometry.patch_px * config->geometry.patch_px > VK_PATCH_VALUES_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "patch_size", "at most 36 pixels");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "patch_size", "at most 36 pixels");
     return vk_description_of(config)->check ? vk_description_of(config)->check(config, error) : VP_OK;
 }
 
@@ -40,7 +40,7 @@ vp_result vk_model_new(vk_model *model, const vp_model_config *config, vp_error 
     model->blocks = calloc((size_t)config->block_count, sizeof *model->blocks);
     if (!linears || !model->vit || !model->blocks) {
         free(linears);
-        return vp_fail(error, VP_ERR_MEMORY, -1, "model", "not enough memory for the table of layers");
+        return vp_error_set(error, VP_ERR_MEMORY, -1, "model", "not enough memory for the table of layers");
     }
     for (int b = 0; b < config->block_count; b++) {
         model->blocks[b].gate_up = linears + (size_t)b * 2 * experts;

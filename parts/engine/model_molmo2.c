@@ -7,8 +7,8 @@
 
 static vp_result molmo2_check(const vp_model_config *config, vp_error *error) {
     if ((int64_t)config->vit_head_count * config->window_pool * config->window_pool > VK_POOL_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "pooling_size",
-                       "too large for the pooling kernel (heads * keys of a window <= 1024)");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "pooling_size",
+                            "too large for the pooling kernel (heads * keys of a window <= 1024)");
     return VP_OK;
 }
 

@@ -7,8 +7,8 @@
 vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error) {
     const vp_geometry *geometry = &config->geometry;
     if ((int64_t)config->vit_head_count * geometry->pool * geometry->pool > VK_POOL_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image_num_heads",
-                       "too many heads for the pooling kernel (heads * 4 <= 1024)");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "image_num_heads",
+                            "too many heads for the pooling kernel (heads * 4 <= 1024)");
     return VP_OK;
 }
 

@@ -235,7 +235,7 @@ vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *reque
     vp_result result = VP_OK;
     if (prune && ((int)prune->method < 0 || prune->method >= VP_PRUNE_METHOD_COUNT || (int)prune->positions < 0
                   || prune->positions > VP_PRUNE_COMPACT))
-        return vp_fail(error, VP_ERR_RANGE, -1, "prune", "unknown method or position rule");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "prune", "unknown method or position rule");
     if (prune && prune->method != VP_PRUNE_NONE) {
         made.how = *prune;
         made.tokens = vk_image_token_count(config, request);

@@ -11,23 +11,23 @@ static vp_result vk_check_images(const vp_model_config *config, const vp_request
     int64_t sum = 0;
     if (request->image_count < 0 || (request->image_count && !request->images)
         || (request->image_count > 1 && is_stitched))
-        return vp_fail(error, VP_ERR_RANGE, -1, "request images",
-                       is_stitched ? "this model's windows span the crops of one image"
-                                   : "images must have image_count entries");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "request images",
+                            is_stitched ? "this model's windows span the crops of one image"
+                                        : "images must have image_count entries");
     for (int i = 0; i < vk_image_count(request); i++) {
         const vp_image_views image = vk_image_at(request, i);
         sum += image.views;
         if ((is_stitched || config->vit_native)
             && (image.rows < 1 || image.cols < 1 || (int64_t)image.rows * image.cols + is_stitched != image.views))
-            return vp_fail(error, VP_ERR_RANGE, i, "request grid",
-                           is_stitched ? "rows times columns plus one must equal the number of views"
-                                       : "rows times columns must equal the number of views");
+            return vp_error_set(error, VP_ERR_RANGE, i, "request grid",
+                                is_stitched ? "rows times columns plus one must equal the number of views"
+                                            : "rows times columns must equal the number of views");
         if (image.views < 1)
-            return vp_fail(error, VP_ERR_RANGE, i, "request images", "an image needs at least one view");
+            return vp_error_set(error, VP_ERR_RANGE, i, "request images", "an image needs at least one view");
     }
     return sum == request->views
                ? VP_OK
-               : vp_fail(error, VP_ERR_RANGE, -1, "request images", "the views of all images must sum to `views`");
+               : vp_error_set(error, VP_ERR_RANGE, -1, "request images", "the views of all images must sum to `views`");
 }
 /* checks sizes, knobs and room for records, also for requests that are only counted */
 static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
@@ -36,43 +36,46 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
     vp_result result;
     char text[160];
     if (request->input_count < 1 || request->max_new_tokens < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
     if ((int64_t)request->input_count + request->max_new_tokens - 1 > engine->max_sequence) {
         snprintf(text, sizeof text,
                  "%d input tokens and %d new ones exceed the %d positions that this engine was opened for",
                  request->input_count, request->max_new_tokens, engine->max_sequence);
-        return vp_fail(error, VP_ERR_RANGE, -1, "request", text);
+        return vp_error_set(error, VP_ERR_RANGE, -1, "request", text);
     }
     if (request->views < 0 || request->views > engine->max_views)
-        return vp_fail(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
     if (vk_check_images(config, request, error) != VP_OK) return VP_ERR_RANGE;
     if (request->views && !config->vit_block_count)
-        return vp_fail(error, VP_ERR_RANGE, -1, "request views", "this model reads text only");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "request views", "this model reads text only");
     if (request->top_k < (config->expert_count > 0) || request->top_k > config->expert_count) {
         if (config->expert_count)
             snprintf(text, sizeof text, "is %d; this model has %d experts", request->top_k, config->expert_count);
         else snprintf(text, sizeof text, "is %d; this model has no experts: it must be 0", request->top_k);
-        return vp_fail(error, VP_ERR_RANGE, -1, "top_k", text);
+        return vp_error_set(error, VP_ERR_RANGE, -1, "top_k", text);
     }
     if (request->active_block_count < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "active_blocks", "at least one block must be active");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "active_blocks", "at least one block must be active");
     for (int i = 0; i < request->active_block_count; i++)
         if (request->active_blocks[i] < 0 || request->active_blocks[i] >= config->block_count
             || (i && request->active_blocks[i] <= request->active_blocks[i - 1]))
-            return vp_fail(error, VP_ERR_RANGE, i, "active_blocks", "must be ascending block numbers of this model");
+            return vp_error_set(error, VP_ERR_RANGE, i, "active_blocks",
+                                "must be ascending block numbers of this model");
     if (request->views && config->image_bidirectional && !request->span_ends)
-        return vp_fail(error, VP_ERR_RANGE, -1, "span_ends", "this model's images need them");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "span_ends", "this model's images need them");
     for (int i = 0; i < request->input_count && request->span_ends && config->image_bidirectional; i++)
         if (request->span_ends[i] <= i || request->span_ends[i] > request->input_count)
-            return vp_fail(error, VP_ERR_RANGE, i, "span_ends", "must be above the token's index, at most input_count");
+            return vp_error_set(error, VP_ERR_RANGE, i, "span_ends",
+                                "must be above the token's index, at most input_count");
     if ((int)request->timing < VP_TIMING_STAGE || (int)request->timing > VP_TIMING_KERNEL)
-        return vp_fail(error, VP_ERR_RANGE, -1, "timing", "must be VP_TIMING_STAGE, VP_TIMING_OFF or VP_TIMING_KERNEL");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "timing",
+                            "must be VP_TIMING_STAGE, VP_TIMING_OFF or VP_TIMING_KERNEL");
     if (request->launch_capacity < 0 || (request->launch_capacity && !request->launches))
-        return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launches must have room for launch_capacity records");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "launches", "launches must have room for launch_capacity records");
     if (request->span_capacity < 0 || (request->span_capacity && !request->spans))
-        return vp_fail(error, VP_ERR_RANGE, -1, "spans", "spans must have room for span_capacity records");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "spans", "spans must have room for span_capacity records");
     if (request->prune && request->prune->method != VP_PRUNE_NONE && request->views && !engine->prunes)
-        return vp_fail(error, VP_ERR_RANGE, -1, "prune", "this engine was opened without `prunes`");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "prune", "this engine was opened without `prunes`");
     result = vp_engine_activations(engine, request->activations, &used, error);
     return result == VP_OK ? vk_plan_pruning(config, request, NULL, error) : result;
 }
@@ -82,27 +85,28 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
     int64_t index_count;
     if (result != VP_OK) return result;
     if (request->views && (!request->pixels || !request->image_masks || !request->image_input_idx))
-        return vp_fail(error, VP_ERR_RANGE, -1, "request", "an image needs pixels, image_masks and image_input_idx");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "request",
+                            "an image needs pixels, image_masks and image_input_idx");
     for (int i = 0; i < request->input_count; i++)
         if (request->input_ids[i] < 0
             || request->input_ids[i] >= config->embedding_size + config->additional_vocab_size)
-            return vp_fail(error, VP_ERR_RANGE, i, "input_ids", "a token id without an embedding");
+            return vp_error_set(error, VP_ERR_RANGE, i, "input_ids", "a token id without an embedding");
     for (int i = 0; request->forced_tokens && i < request->max_new_tokens; i++)
         if (request->forced_tokens[i] < 0
             || request->forced_tokens[i] >= config->embedding_size + config->additional_vocab_size)
-            return vp_fail(error, VP_ERR_RANGE, i, "forced_tokens", "a token id without an embedding");
+            return vp_error_set(error, VP_ERR_RANGE, i, "forced_tokens", "a token id without an embedding");
     index_count = request->views ? vk_request_image_tokens(config, request) : 0;
     for (int64_t i = 0; i < index_count; i++)
         if (request->image_input_idx[i] >= request->input_count)
-            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position beyond the end of the sequence");
+            return vp_error_set(error, VP_ERR_RANGE, i, "image_input_idx", "a position beyond the end of the sequence");
         else if (config->vit_native && request->image_input_idx[i] <= (i ? request->image_input_idx[i - 1] : -1))
-            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "must ascend: views are in order");
+            return vp_error_set(error, VP_ERR_RANGE, i, "image_input_idx", "must ascend: views are in order");
     return VP_OK;
 }
 
 static vp_result vk_not_numbers(vp_error *error) {
-    return vp_fail(error, VP_ERR_FORMAT, -1, "logits",
-                   "are not numbers: the weights or pixels contain NaN or infinity, or a value overflowed");
+    return vp_error_set(error, VP_ERR_FORMAT, -1, "logits",
+                        "are not numbers: the weights or pixels contain NaN or infinity, or a value overflowed");
 }
 
 void vk_send_request(vp_engine *engine, const vp_request *request) {
@@ -275,7 +279,7 @@ static vp_result vk_open_log(vp_engine *engine, const vp_request *request, vp_er
         if (queue->error) return engine->backend->wait(queue, 0, error);
         snprintf(text, sizeof text, "not enough memory to time %lld launches: use fewer new tokens or VP_TIMING_STAGE",
                  (long long)most);
-        return vp_fail(error, VP_ERR_MEMORY, -1, "timing", text);
+        return vp_error_set(error, VP_ERR_MEMORY, -1, "timing", text);
     }
     queue->log = engine->log;
     queue->log_capacity = most;
@@ -329,7 +333,7 @@ static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
     vp_result result = vk_check_request(engine, request, error);
     if (result == VP_OK && engine->counted_space_bytes)
-        result = vp_fail(error, VP_ERR_STATE, -1, "engine", "was opened only to count requests");
+        result = vp_error_set(error, VP_ERR_STATE, -1, "engine", "was opened only to count requests");
     if (result != VP_OK) return result;
     engine->backend->enter(engine->queue);
     do { /* runs again with the other timer if launch times are missing */

@@ -59,10 +59,10 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
         int64_t elements = 1;
         for (int i = 0; i < source.tensor.dimensions; i++) elements *= source.tensor.shape[i];
         if (found != VP_OK)
-            loader->result = vp_fail(loader->error, found, -1, name, "the checkpoint has no such tensor");
+            loader->result = vp_error_set(loader->error, found, -1, name, "the checkpoint has no such tensor");
         else if (elements != rows * columns)
-            loader->result =
-                vp_fail(loader->error, VP_ERR_MISMATCH, -1, name, "the shape of the tensor does not match the config");
+            loader->result = vp_error_set(loader->error, VP_ERR_MISMATCH, -1, name,
+                                          "the shape of the tensor does not match the config");
         else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
         source.row_bytes = (size_t)source.tensor.bytes / (size_t)rows;
         return source;
@@ -87,7 +87,7 @@ void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int
     if (!source->synthetic) vp_checkpoint_advise(loader->checkpoint, &source->tensor, 0);
     if (loader->result == VP_OK && loader->progress
         && loader->progress(loader->progress_user, name, loader->done, loader->total) != VP_OK)
-        loader->result = vp_fail(loader->error, VP_ERR_INTERRUPTED, -1, name, "loading was stopped");
+        loader->result = vp_error_set(loader->error, VP_ERR_INTERRUPTED, -1, name, "loading was stopped");
 }
 
 /* The number of rows to read before their pages are released, so that a large tensor is not in memory twice. A
@@ -149,7 +149,8 @@ static void vk_fill_linear(vk_loader *loader, const char *name, const vk_source 
                      linear->k_padded, linear->wide);
     else if (!(row_major ? vk_send_integers(loader, source, linear, first_row, rows)
                          : vk_pack_rows(loader, source, linear, first_row, rows)))
-        loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "not enough memory for the packing buffer");
+        loader->result =
+            vp_error_set(loader->error, VP_ERR_MEMORY, -1, name, "not enough memory for the packing buffer");
 }
 void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows,
                           const vk_piece *piece) {
@@ -163,7 +164,7 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
     source.frames = piece->frames;
     source.columns = piece->columns;
     if (row_bytes > loader->backend->stage_bytes)
-        loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name, "rows exceed the upload buffer");
+        loader->result = vp_error_set(loader->error, VP_ERR_UNSUPPORTED, -1, name, "rows exceed the upload buffer");
     else if (!loader->backend->row_major && vk_rows_at_once(&source, rows) < rows)
         at_once = (int)vk_rows_at_once(&source, rows);
     for (int done = 0, now; done < rows && loader->result == VP_OK; done += now) {

@@ -1,5 +1,6 @@
 /* vlmprof_analysis.c: implements what vlmprof_analysis.h declares */
 #include "vlmprof_analysis.h"
+#include "vlmprof_statistics.h"
 #include <math.h>
 #include <string.h>
 
@@ -85,13 +86,13 @@ VP_API double vp_normal_quantile(double probability) {
 
 VP_API double vp_student_tail(double t, double degrees) {
     if (!(t - t == 0.0) || !(degrees > 0.0)) return (double)NAN;
-    return t < 0.0 ? 1.0 - vp_student_upper(-t, degrees) : vp_student_upper(t, degrees);
+    return t < 0.0 ? 1.0 - vp_statistics_student_upper(-t, degrees) : vp_statistics_student_upper(t, degrees);
 }
 
 VP_API double vp_binomial_half(uint64_t successes, uint64_t count) {
     if (count >= UINT64_C(1) << 53) return (double)NAN;
     if (successes >= count) return 1.0;
-    return vp_beta((double)(count - successes), (double)successes + 1.0, 0.5, 0.5);
+    return vp_statistics_beta((double)(count - successes), (double)successes + 1.0, 0.5, 0.5);
 }
 
 /* ---- tests and intervals */
@@ -101,7 +102,7 @@ VP_API vp_result vp_median_interval(uint64_t count, double level, uint64_t *low_
     if (!count || count >= UINT64_C(1) << 53 || count >= SIZE_MAX || !vp_impl_share(level) || !low_rank || !high_rank
         || !coverage)
         return VP_ERR_RANGE;
-    rank = (uint64_t)vp_order_rank((size_t)count, 0.5, 0.5 * (1.0 - level));
+    rank = (uint64_t)vp_statistics_order_rank((size_t)count, 0.5, 0.5 * (1.0 - level));
     if (!rank) return VP_ERR_MISMATCH;
     *coverage = 1.0 - 2.0 * vp_binomial_half(rank - 1, count);
     *low_rank = rank;
@@ -127,7 +128,7 @@ static vp_result vp_impl_mean_interval(size_t count, double mean, double squares
     made.mean = mean;
     made.error = sqrt(squares / made.degrees / (double)count);
     made.t = made.error > 0.0 ? mean / made.error : mean > 0.0 ? HUGE_VAL : mean < 0.0 ? -HUGE_VAL : 0.0;
-    made.p = made.error > 0.0           ? 2.0 * vp_student_upper(fabs(made.t), made.degrees)
+    made.p = made.error > 0.0           ? 2.0 * vp_statistics_student_upper(fabs(made.t), made.degrees)
              : mean < 0.0 || mean > 0.0 ? 0.0
                                         : 1.0;
     reach = made.error * quantile;
@@ -748,7 +749,9 @@ static size_t vp_impl_front(const double *latency, const double *accuracy, vp_pa
 
 static int vp_impl_points_good(const double *latency, const double *accuracy, size_t count) {
     return vp_impl_counts_fit(count)
-           && (!count || (latency && accuracy && vp_all_finite(latency, count) && vp_all_finite(accuracy, count)));
+           && (!count
+               || (latency && accuracy && vp_statistics_all_finite(latency, count)
+                   && vp_statistics_all_finite(accuracy, count)));
 }
 
 VP_API vp_result vp_pareto_front(const double *latency, const double *accuracy, size_t count, vp_pareto_rule rule,
@@ -1012,8 +1015,9 @@ static vp_result vp_impl_bootstrap_check(const vp_impl_bootstrap *bootstrap, con
             || !vp_impl_scores_good(NULL, bootstrap->accuracy, points, options->accuracy_range_low,
                                     options->accuracy_range_high)))
         return VP_ERR_RANGE;
-    return vp_all_finite(bootstrap->latency, points) && vp_all_finite(bootstrap->accuracy, points) ? VP_OK
-                                                                                                   : VP_ERR_RANGE;
+    return vp_statistics_all_finite(bootstrap->latency, points) && vp_statistics_all_finite(bootstrap->accuracy, points)
+               ? VP_OK
+               : VP_ERR_RANGE;
 }
 
 VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, size_t config_count, size_t sample_count,
@@ -1318,17 +1322,17 @@ static vp_result vp_impl_effects_check(const vp_knobs *knobs, const double *valu
                                        vp_error *error) {
     size_t i, points;
     if (!vp_impl_knobs_good(knobs, order))
-        return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "a count is out of range, or order is not 1 or 2");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "knobs", "a count is out of range, or order is not 1 or 2");
     for (i = 0; i < knobs->config_count * (size_t)knobs->knob_count; i++) {
         if (knobs->levels[i] < 0 || knobs->levels[i] >= knobs->level_counts[i % (size_t)knobs->knob_count])
-            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "knobs", "a level is outside 0..level_count - 1");
+            return vp_error_set(error, VP_ERR_RANGE, (int64_t)i, "knobs", "a level is outside 0..level_count - 1");
     }
     if (vp_impl_effect_columns(knobs, order) > VP_EFFECT_COLUMNS_LIMIT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "over 1024 coefficients; use order 1 or fewer levels");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "knobs", "over 1024 coefficients; use order 1 or fewer levels");
     if (samples < 2 || !values || !vp_impl_counts_fit(samples)
         || !vp_size_multiply(knobs->config_count, samples, &points) || points > SIZE_MAX / sizeof(double)
-        || !vp_all_finite(values, points))
-        return vp_fail(error, VP_ERR_RANGE, -1, "values", "needs 2 or more samples, all finite");
+        || !vp_statistics_all_finite(values, points))
+        return vp_error_set(error, VP_ERR_RANGE, -1, "values", "needs 2 or more samples, all finite");
     return VP_OK;
 }
 
@@ -1340,15 +1344,15 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
     vp_mean_interval interval;
     double quantile, step;
     if (!effects || !vp_impl_share(level))
-        return vp_fail(error, VP_ERR_RANGE, -1, "effects", "effects is NULL, or level is not between 0 and 1");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "effects", "effects is NULL, or level is not between 0 and 1");
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
     work = vp_impl_effects_of(knobs, order);
     if (!vp_impl_effects_take(&work, &arena, NULL))
-        return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
+        return vp_error_set(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
     if (!vp_impl_design_factor(&work)) {
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "effects",
-                       order == 2 ? "these configurations cannot separate the interactions; use order 1"
-                                  : "these configurations cannot separate the knobs' effects");
+        return vp_error_set(error, VP_ERR_MISMATCH, -1, "effects",
+                            order == 2 ? "these configurations cannot separate the interactions; use order 1"
+                                       : "these configurations cannot separate the knobs' effects");
     }
     memset(work.mean, 0, work.count * sizeof(double));
     memset(work.squares, 0, work.count * sizeof(double));
@@ -1370,7 +1374,7 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
     quantile = vp_impl_quantile(sample_count, level);
     for (size_t i = 0; i < work.count; i++) {
         if (vp_impl_mean_interval(sample_count, work.mean[i], work.squares[i], quantile, &interval) != VP_OK)
-            return vp_fail(error, VP_ERR_RANGE, -1, "values", "the sum is too large");
+            return vp_error_set(error, VP_ERR_RANGE, -1, "values", "the sum is too large");
     }
     vp_impl_effects_expand(&work, work.value, effects);
     for (size_t i = 0; i < work.count; i++) {
@@ -1418,18 +1422,18 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
     double *all;
     void *more;
     if (!effects || !vp_impl_share(level) || !(range_low < range_high))
-        return vp_fail(error, VP_ERR_RANGE, -1, "effects",
-                       "effects is NULL, level is not between 0 and 1, or range_low is not below range_high");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "effects",
+                            "effects is NULL, level is not between 0 and 1, or range_low is not below range_high");
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
     if (!vp_impl_scores_good(NULL, values, knobs->config_count * sample_count, range_low, range_high))
-        return vp_fail(error, VP_ERR_RANGE, -1, "values", "a score is outside the range");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "values", "a score is outside the range");
     work = vp_impl_effects_of(knobs, order);
     if (!vp_impl_effects_take(&work, &arena, NULL)
         || !(all = (double *)vp_arena_take(&arena, work.count, sample_count * sizeof(double)))
         || !(more = vp_arena_take(&arena, bounded_bytes, 1)))
-        return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
+        return vp_error_set(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
     if (!vp_impl_design_factor(&work))
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "effects", "these configurations cannot separate the effects");
+        return vp_error_set(error, VP_ERR_MISMATCH, -1, "effects", "these configurations cannot separate the effects");
     for (size_t sample = 0; sample < sample_count; sample++) {
         for (size_t i = 0; i < work.rows; i++) work.vector[i] = values[i * sample_count + sample];
         vp_impl_design_solve(&work);
@@ -1444,7 +1448,7 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
         if (vp_bounded_mean(NULL, all + i * sample_count, sample_count, work.mean[i], work.squares[i], level, more,
                             bounded_bytes, &interval)
             != VP_OK)
-            return vp_fail(error, VP_ERR_RANGE, -1, "values", "an effect is outside its range");
+            return vp_error_set(error, VP_ERR_RANGE, -1, "values", "an effect is outside its range");
         effects[i].low = interval.low;
         effects[i].high = interval.high;
         effects[i].p = interval.p;

@@ -1098,28 +1098,28 @@ static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_c
 VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
                                    double *each, double *corpus, vp_error *error) {
     vp_impl_caption_book book = {0};
-    vp_message where = {{0}, 0};
+    vp_impl_message where = {{0}, 0};
     vp_result result;
     size_t image = 0;
-    if (!images || !image_count) return vp_fail(error, VP_ERR_RANGE, -1, "captions", "no images to score");
+    if (!images || !image_count) return vp_error_set(error, VP_ERR_RANGE, -1, "captions", "no images to score");
     if (image_count >= VP_IMPL_CAPTION_WORDS_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "captions", "over 2^29 images; score them in parts");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "captions", "over 2^29 images; score them in parts");
     if (input != VP_CAPTION_TOKENISED && input != VP_CAPTION_RAW)
-        return vp_fail(error, VP_ERR_RANGE, -1, "captions", "unknown kind of input");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "captions", "unknown kind of input");
     result = vp_impl_caption_read_all(&book, images, image_count, input, &image);
-    vp_message_text(&where, "image ");
-    vp_message_int(&where, (int64_t)image);
+    vp_impl_message_text(&where, "image ");
+    vp_impl_message_int(&where, (int64_t)image);
     if (result == VP_ERR_RANGE) {
         if (!images[image].references || !images[image].reference_count)
-            vp_fail(error, result, -1, where.text, "there is no reference caption; omit the image");
+            vp_error_set(error, result, -1, where.text, "there is no reference caption; omit the image");
         else if (vp_impl_caption_full(&book) != VP_OK)
-            vp_fail(error, result, -1, where.text, "over 2^29 words in total; score the corpus in parts");
-        else vp_fail(error, result, -1, where.text, "a text is NULL");
+            vp_error_set(error, result, -1, where.text, "over 2^29 words in total; score the corpus in parts");
+        else vp_error_set(error, result, -1, where.text, "a text is NULL");
     } else {
         if (result == VP_OK) result = vp_impl_caption_number_grams(&book);
         if (result == VP_OK) result = vp_impl_caption_prepare(&book, image_count);
         if (result == VP_OK) vp_impl_caption_score(&book, images, image_count, each, corpus);
-        else vp_fail(error, result, -1, "captions", "not enough memory; score the corpus in parts");
+        else vp_error_set(error, result, -1, "captions", "not enough memory; score the corpus in parts");
     }
     vp_impl_caption_release(&book);
     return result;

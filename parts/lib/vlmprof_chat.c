@@ -1,5 +1,6 @@
 /* vlmprof_chat.c: implements what vlmprof_chat.h declares */
 #include "vlmprof_chat.h"
+#include "vlmprof_json.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -371,9 +372,9 @@ static vp_result vp_impl_chat_parse(const char *text, size_t bytes, vp_json_node
     vp_result result = vp_json_parse(text, bytes, *nodes, *capacity, json, &needed, error);
     if (result != VP_ERR_CAPACITY) return result;
     if (needed > VP_IMPL_CHAT_NODES_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "JSON", "the text has more than a million values");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "JSON", "the text has more than a million values");
     grown = (vp_json_node *)VP_REALLOC(*nodes, needed * 2 * sizeof **nodes);
-    if (!grown) return vp_fail(error, VP_ERR_MEMORY, -1, "JSON", "not enough memory for a JSON text");
+    if (!grown) return vp_error_set(error, VP_ERR_MEMORY, -1, "JSON", "not enough memory for a JSON text");
     *nodes = grown;
     *capacity = needed * 2;
     return vp_json_parse(text, bytes, *nodes, *capacity, json, NULL, error);
@@ -437,22 +438,23 @@ VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, c
     vp_json_writer writer;
     vp_result result;
     if (!vp_chat_api_name((int32_t)api) || request->image_count < 0 || request->max_tokens < 0)
-        return vp_fail(error, VP_ERR_RANGE, -1, "request", "a count is negative, or the API is unknown");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "request", "a count is negative, or the API is unknown");
     if (vp_impl_chat_bad_text(request))
-        return vp_fail(error, VP_ERR_FORMAT, -1, vp_impl_chat_bad_text(request), "the text is missing or not UTF-8, the"
-                       " media type is invalid, or image_places are not ascending byte offsets into the text");
+        return vp_error_set(error, VP_ERR_FORMAT, -1, vp_impl_chat_bad_text(request),
+                            "the text is missing or not UTF-8, the"
+                            " media type is invalid, or image_places are not ascending byte offsets into the text");
     vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &out, 0);
     vp_json_begin_object(&writer);
     vp_impl_chat_member(&writer, "model", request->model);
     vp_impl_chat_apis[api].put(&writer, request);
     vp_json_end_object(&writer);
     result = vp_json_finish(&writer);
-    if (result != VP_OK) vp_fail(error, result, -1, "body", vp_result_text(result));
+    if (result != VP_OK) vp_error_set(error, result, -1, "body", vp_result_text(result));
     for (size_t i = 0; result == VP_OK && i < request->knob_count; i++) {
         result = vp_impl_chat_knob(&request->knobs[i], &out);
         if (result != VP_OK)
-            vp_fail(error, result, -1, request->knobs[i].path ? request->knobs[i].path : "path",
-                    vp_impl_chat_knob_text(result));
+            vp_error_set(error, result, -1, request->knobs[i].path ? request->knobs[i].path : "path",
+                         vp_impl_chat_knob_text(result));
     }
     if (result != VP_OK) {
         VP_FREE(out.text);
@@ -571,7 +573,7 @@ enum { VP_IMPL_CHAT_TIMINGS_MAX = 65536 };
 
 static vp_result vp_impl_chat_fail(vp_chat_reply *reply, vp_result code, const char *where, const char *text) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
-    if (state->result == VP_OK) state->result = vp_fail(&state->error, code, -1, where, text);
+    if (state->result == VP_OK) state->result = vp_error_set(&state->error, code, -1, where, text);
     return state->result;
 }
 static vp_result vp_impl_chat_no_memory(vp_chat_reply *reply) {

@@ -231,7 +231,7 @@ static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t 
     names = end = (char *)VP_MALLOC(vp_impl_json_keep_bytes(header->json, object, 0));
     keys = (const char **)VP_MALLOC(((size_t)count + 1) * sizeof *keys);
     if (!names || !keys)
-        result = vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
+        result = vp_error_set(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
     for (i = 0; i < count && result == VP_OK; i++, key = header->json->nodes[key + 1].end) {
         if (header->json->nodes[key + 1].type != VP_JSON_STRING)
             result = vp_impl_header_fail(header, VP_IMPL_METADATA, "only strings are allowed as values");
@@ -287,16 +287,17 @@ static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint
     int metadata_seen = 0;
     char *end;
     if (header->json->nodes[0].type != VP_JSON_OBJECT)
-        return vp_fail(header->error, VP_ERR_FORMAT, 8, header->where, "the header is not a JSON object");
+        return vp_error_set(header->error, VP_ERR_FORMAT, 8, header->where, "the header is not a JSON object");
     end = cp->shards[shard].names = (char *)VP_MALLOC(vp_impl_json_keep_bytes(header->json, 0, 0));
     if (needed > cp->entry_capacity) {
         vp_impl_entry *grown =
             vp_size_multiply(needed, sizeof *grown, &bytes) ? (vp_impl_entry *)VP_REALLOC(cp->entries, bytes) : NULL;
-        if (!grown) return vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
+        if (!grown)
+            return vp_error_set(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
         cp->entries = grown;
         cp->entry_capacity = needed;
     }
-    if (!end) return vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
+    if (!end) return vp_error_set(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
     for (i = 0; i < count; i++, key = header->json->nodes[key + 1].end) {
         vp_impl_entry *entry = &cp->entries[cp->entry_count];
         vp_result result;
@@ -322,7 +323,7 @@ static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
     if (result != VP_OK) return result;
     return shard->map_bytes >= 8
                ? VP_OK
-               : vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short to contain weights");
+               : vp_error_set(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short to contain weights");
 }
 
 static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *error) {
@@ -334,13 +335,13 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
     if (result != VP_OK) return result;
     for (int i = 7; i >= 0; i--) header_bytes = header_bytes << 8 | shard->map[i];
     if (header_bytes > VP_IMPL_HEADER_BYTES_MAX)
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path,
-                       "the header is longer than 100000000 bytes; this is not a safetensors file");
+        return vp_error_set(error, VP_ERR_FORMAT, 0, shard->path,
+                            "the header is longer than 100000000 bytes; this is not a safetensors file");
     if (header_bytes > shard->map_bytes - 8)
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path,
-                       "the header ends beyond the file: it is truncated or not a safetensors file");
+        return vp_error_set(error, VP_ERR_FORMAT, 0, shard->path,
+                            "the header ends beyond the file: it is truncated or not a safetensors file");
     if (header_bytes < 2 || shard->map[8] != '{')
-        return vp_fail(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
+        return vp_error_set(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
     result = vp_json_load((const char *)shard->map + 8, (size_t)header_bytes, shard->path, &json, error);
     if (result != VP_OK) return result;
     header.json = &json;
@@ -373,14 +374,14 @@ static int vp_impl_path_exists(const char *directory, const char *file) {
 
 static vp_result vp_impl_checkpoint_add(vp_checkpoint *cp, const char *directory, const char *file, vp_error *error) {
     vp_impl_shard *grown, *shard;
-    if (cp->shard_count == INT32_MAX) return vp_fail(error, VP_ERR_RANGE, -1, directory, "too many shards");
+    if (cp->shard_count == INT32_MAX) return vp_error_set(error, VP_ERR_RANGE, -1, directory, "too many shards");
     grown = (vp_impl_shard *)VP_REALLOC(cp->shards, ((size_t)cp->shard_count + 1) * sizeof *grown);
-    if (!grown) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    if (!grown) return vp_error_set(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     cp->shards = grown;
     shard = &grown[cp->shard_count];
     memset(shard, 0, sizeof *shard);
     shard->path = vp_impl_path_join(directory, file);
-    if (!shard->path) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    if (!shard->path) return vp_error_set(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     shard->file = shard->path + strlen(shard->path) - strlen(file);
     cp->shard_count++;
     return vp_impl_shard_read(cp, cp->shard_count - 1, error);
@@ -429,7 +430,7 @@ static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char 
                        faults->count[kind] > 3 || (int)strlen(faults->first[kind]) > shown ? " ..." : "");
         used += strlen(text + used);
     }
-    return vp_fail(error, code, -1, where, text);
+    return vp_error_set(error, code, -1, where, text);
 }
 
 /* a row of model.safetensors.index.json, for one tensor */
@@ -454,7 +455,7 @@ static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const ch
     uint32_t i, key = map + 1, count = json->nodes[map].count;
     for (i = 0; i < count; i++, key = json->nodes[key + 1].end) {
         const char *name = vp_impl_json_keep(json, key, &texts), *file;
-        if (!name) return vp_fail(error, VP_ERR_FORMAT, -1, where, "a tensor name contains a NUL character");
+        if (!name) return vp_error_set(error, VP_ERR_FORMAT, -1, where, "a tensor name contains a NUL character");
         if (json->nodes[key + 1].type != VP_JSON_STRING)
             return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s: the file is not a string", name);
         file = vp_impl_json_keep(json, key + 1, &texts);
@@ -534,13 +535,14 @@ static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directo
     if (result == VP_OK) {
         map = json.nodes[0].type == VP_JSON_OBJECT ? vp_json_get(&json, 0, "weight_map") : VP_JSON_NONE;
         if (map == VP_JSON_NONE || json.nodes[map].type != VP_JSON_OBJECT)
-            result = vp_fail(error, VP_ERR_FORMAT, -1, where, "there is no weight_map");
+            result = vp_error_set(error, VP_ERR_FORMAT, -1, where, "there is no weight_map");
     }
     if (result == VP_OK) {
         texts = (char *)VP_MALLOC(vp_impl_json_keep_bytes(&json, map, 1));
         if (vp_size_multiply((size_t)json.nodes[map].count + 1, sizeof *places, &place_bytes))
             places = (vp_impl_place *)VP_MALLOC(place_bytes);
-        if (!texts || !places) result = vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the index");
+        if (!texts || !places)
+            result = vp_error_set(error, VP_ERR_MEMORY, -1, where, "not enough memory for the index");
     }
     if (result == VP_OK) result = vp_impl_index_parse(&json, map, where, texts, places, error);
     if (result == VP_OK) result = vp_impl_index_open(cp, directory, where, places, json.nodes[map].count, error);
@@ -608,7 +610,7 @@ static int vp_impl_is_olmo(const vp_checkpoint *cp) {
     return 0;
 }
 static vp_result vp_impl_fail_olmo(const char *directory, vp_error *error) {
-    return vp_fail(
+    return vp_error_set(
         error, VP_ERR_UNSUPPORTED, -1, directory,
         "the weights are in OLMo's original training format: other tensor names, all experts of a block in one tensor, "
         "w2 transposed; convert them to the Hugging Face format (config.json, model.safetensors) with the model's own "
@@ -623,7 +625,7 @@ static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_co
     int64_t count = vp_model_tensor_count(config), i;
     for (i = 0; i < count; i++) {
         if (vp_model_tensor(config, i, &spec) != VP_OK)
-            return vp_fail(error, VP_ERR_RANGE, -1, "config", "the config is not valid");
+            return vp_error_set(error, VP_ERR_RANGE, -1, "config", "the config is not valid");
         vp_impl_checkpoint_compare_one(vp_impl_checkpoint_entry(cp, spec.name), &spec, &faults);
     }
     for (size_t k = 0; k < cp->entry_count; k++) {
@@ -641,15 +643,15 @@ static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_co
 static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error) {
     if (vp_impl_path_exists(directory, "pytorch_model.bin") > 0
         || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0)
-        return vp_fail(
+        return vp_error_set(
             error, VP_ERR_UNSUPPORTED, -1, directory,
             "the weights are PyTorch pickles (pytorch_model.bin), which can execute code when they are loaded; make "
             "safetensors of them: in Python, load the model with from_pretrained and write it with "
             "save_pretrained(folder, safe_serialization=True)");
     if (vp_impl_path_exists(directory, "config.yaml") > 0 || vp_impl_path_exists(directory, "model.pt") > 0)
         return vp_impl_fail_olmo(directory, error);
-    return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory,
-                   "this folder has no model.safetensors or model.safetensors.index.json");
+    return vp_error_set(error, VP_ERR_NOT_FOUND, -1, directory,
+                        "this folder has no model.safetensors or model.safetensors.index.json");
 }
 
 /* -------------------------------------------------------------------------------------------------------- the whole */
@@ -659,7 +661,7 @@ static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *director
     static const char single[] = "model.safetensors", index[] = "model.safetensors.index.json";
     int there = vp_impl_path_exists(directory, single), indexed = vp_impl_path_exists(directory, index);
     vp_result result;
-    if (there < 0 || indexed < 0) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    if (there < 0 || indexed < 0) return vp_error_set(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     if (there) {
         result = vp_impl_checkpoint_add(cp, directory, single, error);
         if (result == VP_OK && cp->entry_count)
@@ -667,7 +669,7 @@ static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *director
     } else if (indexed) {
         char *path = vp_impl_path_join(directory, index);
         result = path ? vp_impl_checkpoint_index(cp, directory, path, error)
-                      : vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+                      : vp_error_set(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
         VP_FREE(path);
     } else {
         result = vp_impl_checkpoint_none(directory, error);
@@ -681,16 +683,16 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
     vp_path kind;
     vp_result result;
     if (!directory || !checkpoint)
-        return vp_fail(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
     kind = vp_path_kind(directory);
     if (kind == VP_PATH_UNKNOWN)
-        return vp_fail(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
-    if (kind == VP_PATH_NONE) return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
+        return vp_error_set(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
+    if (kind == VP_PATH_NONE) return vp_error_set(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
     if (kind != VP_PATH_FOLDER)
-        return vp_fail(error, VP_ERR_READ, -1, directory,
-                       "this is a file; give the folder with config.json and the weights");
+        return vp_error_set(error, VP_ERR_READ, -1, directory,
+                            "this is a file; give the folder with config.json and the weights");
     cp = (vp_checkpoint *)VP_CALLOC(1, sizeof *cp);
-    if (!cp) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    if (!cp) return vp_error_set(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     result = vp_impl_checkpoint_read(cp, directory, config, error);
     if (result != VP_OK) {
         vp_checkpoint_close(cp);

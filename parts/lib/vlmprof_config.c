@@ -19,13 +19,14 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     vp_json_node *nodes;
     size_t needed = 0, total;
     vp_result result = vp_json_parse(text, bytes, NULL, 0, NULL, &needed, &local);
-    if (result != VP_OK && result != VP_ERR_CAPACITY) return vp_fail(error, result, local.offset, where, local.text);
+    if (result != VP_OK && result != VP_ERR_CAPACITY)
+        return vp_error_set(error, result, local.offset, where, local.text);
     if (!vp_size_multiply(needed ? needed : 1, sizeof *nodes, &total) || !(nodes = (vp_json_node *)VP_MALLOC(total)))
-        return vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the JSON text");
+        return vp_error_set(error, VP_ERR_MEMORY, -1, where, "not enough memory for the JSON text");
     result = vp_json_parse(text, bytes, nodes, needed, json, &needed, &local);
     if (result == VP_OK) return VP_OK;
     VP_FREE(nodes);
-    return vp_fail(error, result, local.offset, where, local.text);
+    return vp_error_set(error, result, local.offset, where, local.text);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- config */
@@ -41,7 +42,7 @@ typedef struct vp_impl_fields {
 static void vp_impl_fields_fail(vp_impl_fields *fields, vp_result code, const char *field, const char *text) {
     char where[sizeof fields->error->where];
     vp_impl_print(where, sizeof where, "%s%s", fields->prefix, field);
-    if (fields->result == VP_OK) fields->result = vp_fail(fields->error, code, -1, where, text);
+    if (fields->result == VP_OK) fields->result = vp_error_set(fields->error, code, -1, where, text);
 }
 
 /* node of a field, or VP_JSON_NONE if absent; with `null_is_absent`, null counts as absent */
@@ -394,7 +395,8 @@ static vp_result vp_impl_molmoe_preprocessor(const vp_impl_fields *fields, const
                                              vp_geometry *geometry) {
     vp_impl_fields processor = *fields;
     if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
-        return vp_fail(fields->error, VP_ERR_FORMAT, 0, "preprocessor_config.json", "the text is not a JSON object");
+        return vp_error_set(fields->error, VP_ERR_FORMAT, 0, "preprocessor_config.json",
+                            "the text is not a JSON object");
     processor.json = preprocessor;
     processor.object = 0;
     processor.prefix = "preprocessor_config.json: ";
@@ -408,7 +410,7 @@ static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *p
     vision.prefix = "vision_backbone.";
     vision.object = vp_impl_fields_get(fields, "vision_backbone", 1);
     if (vision.object != VP_JSON_NONE && fields->json->nodes[vision.object].type != VP_JSON_OBJECT)
-        return vp_fail(fields->error, VP_ERR_FORMAT, -1, "vision_backbone", "this field must be an object");
+        return vp_error_set(fields->error, VP_ERR_FORMAT, -1, "vision_backbone", "this field must be an object");
     vp_impl_molmo_vision(fields, &vision, config);
     if (vision.result != VP_OK || fields->result != VP_OK)
         return vision.result != VP_OK ? vision.result : fields->result;
@@ -420,12 +422,12 @@ static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *p
         if (result != VP_OK) return result;
     }
     if (vp_geometry_check(&config->geometry) != VP_OK)
-        return vp_fail(fields->error, VP_ERR_RANGE, -1, "geometry",
-                       "crop side, patch side, overlap_margins, max_crops, mean and std are inconsistent");
+        return vp_error_set(fields->error, VP_ERR_RANGE, -1, "geometry",
+                            "crop side, patch side, overlap_margins, max_crops, mean and std are inconsistent");
     int64_t side = config->geometry.crop_px / config->geometry.patch_px;
     if (config->vit_positions != side * side + 1)
-        return vp_fail(fields->error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos",
-                       "is not 1 + (image size / patch size)^2");
+        return vp_error_set(fields->error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos",
+                            "is not 1 + (image size / patch size)^2");
     return VP_OK;
 }
 
@@ -434,8 +436,8 @@ static vp_result vp_impl_config_molmoe(vp_impl_fields *fields, const vp_json *pr
     vp_impl_molmoe_language(fields, config);
     if (fields->result != VP_OK) return fields->result;
     if (vp_impl_fields_get(fields, "vision_backbone", 1) == VP_JSON_NONE)
-        return vp_fail(fields->error, VP_ERR_UNSUPPORTED, -1, "vision_backbone",
-                       "models without a vision backbone are not implemented");
+        return vp_error_set(fields->error, VP_ERR_UNSUPPORTED, -1, "vision_backbone",
+                            "models without a vision backbone are not implemented");
     return vp_impl_molmo_pictures(fields, preprocessor, config);
 }
 
@@ -1319,7 +1321,7 @@ static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *fo
         used = strlen(text);
         vp_impl_print(text + used, sizeof text - used, "%s %s", i > 1 ? "," : "", vp_impl_architectures[i][2]);
     }
-    return vp_fail(fields->error, VP_ERR_UNSUPPORTED, -1, "model_type", text);
+    return vp_error_set(fields->error, VP_ERR_UNSUPPORTED, -1, "model_type", text);
 }
 
 static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *config,
@@ -1328,7 +1330,7 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
     vp_result result;
     fields.json = json; fields.object = 0; fields.prefix = ""; fields.result = VP_OK; fields.error = error;
     if (json->nodes[0].type != VP_JSON_OBJECT)
-        return vp_fail(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
+        return vp_error_set(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
     result = vp_impl_config_find(&fields, &config->architecture);
     if (result != VP_OK) return result;
     switch (config->architecture) {
@@ -1362,7 +1364,7 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
     vp_model_config made = {0};
     vp_result result;
     if (!config_json || !config)
-        return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
     result = vp_json_load(config_json, config_bytes, "config.json", &json, error);
     if (result == VP_OK && preprocessor_json)
         result = vp_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor, error);

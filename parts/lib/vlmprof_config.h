@@ -4,7 +4,7 @@
  * malloc. */
 #ifndef VLMPROF_CONFIG_H
 #define VLMPROF_CONFIG_H
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 
 VP_EXTERN_C_BEGIN
 

@@ -1,5 +1,6 @@
 /* vlmprof_latency.c: implements what vlmprof_latency.h declares */
 #include "vlmprof_latency.h"
+#include "vlmprof_statistics.h"
 #include <math.h>
 #include <string.h>
 
@@ -265,7 +266,7 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
                                       const unsigned char *nonnegative, int drop, vp_linear *fit, vp_error *error) {
     unsigned char use[VP_LINEAR_COLUMNS_LIMIT], state[VP_LINEAR_COLUMNS_LIMIT], sign[VP_LINEAR_COLUMNS_LIMIT];
     double length[VP_IMPL_LINEAR_WIDTH] = {0};
-    vp_message m = {{0}, 0};
+    vp_impl_message m = {{0}, 0};
     vp_impl_subset subset;
     size_t j, dependent;
     int signs = 0;
@@ -273,8 +274,8 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
     memset(sign, 0, sizeof sign);
     for (j = 0; j < width; j++) {
         length[j] = vp_impl_length(triangle + j * width, width);
-        if (!vp_all_finite(&length[j], 1) || length[j] > 1e300)
-            return vp_fail(error, VP_ERR_RANGE, -1, "fit", "the sum of the values is too large");
+        if (!vp_statistics_all_finite(&length[j], 1) || length[j] > 1e300)
+            return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "the sum of the values is too large");
         if (j + 1 == width) break;
         use[j] = 1;
         sign[j] = (unsigned char)(nonnegative && nonnegative[j]);
@@ -282,17 +283,18 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
     }
     dependent = vp_impl_subset_solve(triangle, width, length, use, drop, &subset);
     if (dependent != width) {
-        vp_message_text(&m, "column ");
-        vp_message_int(&m, (int64_t)dependent);
-        vp_message_text(&m,
-                        rows < width - 1
-                            ? ": there are fewer rows than columns"
-                            : " is zero or depends on earlier columns in these rows; omit it, or measure more kinds");
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "fit", m.text);
+        vp_impl_message_text(&m, "column ");
+        vp_impl_message_int(&m, (int64_t)dependent);
+        vp_impl_message_text(
+            &m, rows < width - 1
+                    ? ": there are fewer rows than columns"
+                    : " is zero or depends on earlier columns in these rows; omit it, or measure more kinds");
+        return vp_error_set(error, VP_ERR_MISMATCH, -1, "fit", m.text);
     }
     for (j = 0; j + 1 < width; j++) state[j] = (unsigned char)(use[j] ? VP_LINEAR_USED : VP_LINEAR_DROPPED);
     if (signs && !vp_impl_signed_solve(triangle, width, length, sign, use, &subset))
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "fit", "the columns are too nearly dependent to find their signs");
+        return vp_error_set(error, VP_ERR_MISMATCH, -1, "fit",
+                            "the columns are too nearly dependent to find their signs");
     for (j = 0; j + 1 < width; j++) if (state[j] == VP_LINEAR_USED && !use[j]) state[j] = VP_LINEAR_AT_ZERO;
     vp_impl_linear_fill(&subset, length, state, width - 1, rows, fit);
     return VP_OK;
@@ -310,13 +312,13 @@ static vp_result vp_impl_linear_check(const double *x, const double *y, size_t r
                                       const vp_linear_options *options, vp_error *error) {
     size_t i, points;
     if (!x || !y || !options || !rows || columns < 1 || columns > VP_LINEAR_COLUMNS_LIMIT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs at least one row, and 1 to 24 columns");
-    if (!vp_size_multiply(rows, columns, &points) || points > SIZE_MAX / sizeof(double) || !vp_all_finite(x, points)
-        || !vp_all_finite(y, rows))
-        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "a value is not finite");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "needs at least one row, and 1 to 24 columns");
+    if (!vp_size_multiply(rows, columns, &points) || points > SIZE_MAX / sizeof(double)
+        || !vp_statistics_all_finite(x, points) || !vp_statistics_all_finite(y, rows))
+        return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "a value is not finite");
     for (i = 0; options->weights && i < rows; i++) {
         if (!(options->weights[i] > 0.0 && options->weights[i] < HUGE_VAL))
-            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a weight is not above 0");
+            return vp_error_set(error, VP_ERR_RANGE, (int64_t)i, "fit", "a weight is not above 0");
     }
     return VP_OK;
 }
@@ -325,7 +327,7 @@ VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows
                                    const vp_linear_options *options, vp_linear *fit, vp_error *error) {
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
     vp_impl_gather gather;
-    if (!fit) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "the output pointer is NULL");
+    if (!fit) return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "the output pointer is NULL");
     if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
     vp_impl_gather_open(&gather, columns);
     for (size_t i = 0; i < rows; i++)
@@ -352,7 +354,7 @@ VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, doubl
     if (!vp_impl_linear_good(fit) || !x || !(weight > 0.0 && weight < HUGE_VAL) || !(level > 0.0 && level < 1.0)
         || !range)
         return VP_ERR_RANGE;
-    if (!vp_all_finite(x, (size_t)fit->columns)) return VP_ERR_RANGE;
+    if (!vp_statistics_all_finite(x, (size_t)fit->columns)) return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
     for (int32_t j = 0; j < fit->columns; j++) { /* x' B B' x */
         double sum = 0.0;
@@ -384,7 +386,7 @@ VP_API vp_result vp_linear_errors_compute(const double *measured, const double *
     double mean, squares = 0.0, spread = 0.0, n = (double)count;
     vp_linear_errors made = {0};
     if (!measured || !predicted || !count || !scratch || !errors) return VP_ERR_RANGE;
-    if (!vp_all_finite(measured, count) || !vp_all_finite(predicted, count)) return VP_ERR_RANGE;
+    if (!vp_statistics_all_finite(measured, count) || !vp_statistics_all_finite(predicted, count)) return VP_ERR_RANGE;
     mean = vp_statistics_mean(measured, count);
     for (size_t i = 0; i < count; i++) {
         const double rest = predicted[i] - measured[i];
@@ -400,11 +402,11 @@ VP_API vp_result vp_linear_errors_compute(const double *measured, const double *
     made.r2 = scratch[0] >= 0.0 && spread > 0.0 ? 1.0 - squares / spread : (double)NAN;
     made.mae /= n;
     made.bias /= n;
-    made.mape = vp_all_finite(&made.mape, 1) ? made.mape / n : (double)NAN;
+    made.mape = vp_statistics_all_finite(&made.mape, 1) ? made.mape / n : (double)NAN;
     made.rmse = sqrt(squares / n);
     made.p95_absolute = vp_statistics_percentile(scratch, count, 95.0);
     made.max_absolute = scratch[count - 1];
-    if (!vp_all_finite(&made.rmse, 1)) return VP_ERR_RANGE;
+    if (!vp_statistics_all_finite(&made.rmse, 1)) return VP_ERR_RANGE;
     *errors = made;
     return VP_OK;
 }
@@ -423,7 +425,7 @@ static vp_result vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns
     const size_t square = (columns + 1) * (columns + 1) * sizeof(double);
     for (size_t i = 0; i < rows; i++)
         if (of_row[i] >= groups)
-            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group index is not below group_count");
+            return vp_error_set(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group index is not below group_count");
     folds->width = columns + 1;
     folds->groups = groups;
     folds->own = (double *)vp_arena_take(&arena, groups, square);
@@ -431,7 +433,7 @@ static vp_result vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns
     folds->coefficient = (double *)vp_arena_take(&arena, groups, columns * sizeof(double));
     folds->rows = (uint64_t *)vp_arena_take(&arena, groups, sizeof(uint64_t));
     if (!folds->own || !folds->behind || !folds->coefficient || !folds->rows)
-        return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
+        return vp_error_set(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
     memset(folds->own, 0, groups * square);
     memset(folds->rows, 0, groups * sizeof(uint64_t));
     return VP_OK;
@@ -650,13 +652,14 @@ VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage s
 static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
                                double measured, size_t row, vp_error *error) {
     if (!vp_impl_latency_fits(features, request)) {
-        vp_fail(error, VP_ERR_RANGE, (int64_t)row, "request", "a count is out of range");
+        vp_error_set(error, VP_ERR_RANGE, (int64_t)row, "request", "a count is out of range");
         return -1;
     }
     if (measured != measured || !vp_impl_latency_runs(stage, request)) return 0;
-    if (!vp_all_finite(&measured, 1)
+    if (!vp_statistics_all_finite(&measured, 1)
         || (vp_impl_latency_is_physical(features) && !(measured > 1e-100 && measured < 1e100))) {
-        vp_fail(error, VP_ERR_RANGE, (int64_t)row, vp_latency_stage_name(stage), "a measured latency is not above 0");
+        vp_error_set(error, VP_ERR_RANGE, (int64_t)row, vp_latency_stage_name(stage),
+                     "a measured latency is not above 0");
         return -1;
     }
     return 1;
@@ -737,7 +740,7 @@ VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_r
     int32_t s, any = 0;
     if (!requests || !measured || !rows || !model || !vp_impl_latency_kind(features)
         || rows > SIZE_MAX / sizeof *requests)
-        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs at least one row and valid features");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "needs at least one row and valid features");
     made.features = features;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         vp_result result;
@@ -750,7 +753,7 @@ VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_r
         made.affine[s].condition = 1.0;
         any |= made.fitted[s];
     }
-    if (!any) return vp_fail(error, VP_ERR_MISMATCH, -1, "fit", "no stage has a measured row");
+    if (!any) return vp_error_set(error, VP_ERR_MISMATCH, -1, "fit", "no stage has a measured row");
     *model = made;
     return VP_OK;
 }
@@ -830,12 +833,12 @@ VP_API vp_result vp_latency_limits_compute(const double *measured, const double 
     vp_latency_limits made;
     double place;
     if (!measured || !predicted || !count || !scratch || !limits || !(level > 0.0 && level < 1.0)) return VP_ERR_RANGE;
-    if (!vp_all_finite(measured, count) || !vp_all_finite(predicted, count)) return VP_ERR_RANGE;
+    if (!vp_statistics_all_finite(measured, count) || !vp_statistics_all_finite(predicted, count)) return VP_ERR_RANGE;
     for (size_t i = 0; i < count; i++) {
         if (!(predicted[i] > 0.0) || !(measured[i] >= 0.0)) return VP_ERR_RANGE;
         scratch[i] = measured[i] / predicted[i];
     }
-    if (!vp_all_finite(scratch, count)) return VP_ERR_RANGE;
+    if (!vp_statistics_all_finite(scratch, count)) return VP_ERR_RANGE;
     /* 40 * 0.025 is 1 - 1e-15 in doubles */
     place = floor(((double)count + 1.0) * (1.0 - level) / 2.0 + 1e-9);
     if (!(place >= 1.0)) return VP_ERR_MISMATCH;
@@ -884,7 +887,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
     size_t i, columns;
     if (!requests || !measured || !groups || !rows || !predicted || !vp_impl_latency_kind(features) || (int)stage < 0
         || (int)stage >= VP_LATENCY_STAGE_COUNT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a valid stage and valid features");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a valid stage and valid features");
     columns = (size_t)vp_impl_latency_row(features, stage, &any, x);
     result = vp_impl_leave_out_take(&folds, columns, groups, rows, group_count, scratch, scratch_bytes, error);
     if (result != VP_OK) return result;
@@ -910,7 +913,8 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
 VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, size_t count, vp_affine *affine) {
     double x = 0.0, y = 0.0, xx = 0.0, xy = 0.0, n = (double)count, dx, dy, spread, cosine;
     vp_affine made;
-    if (!predicted || !measured || !affine || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
+    if (!predicted || !measured || !affine || !vp_statistics_all_finite(predicted, count)
+        || !vp_statistics_all_finite(measured, count))
         return VP_ERR_RANGE;
     if (count < 2) return VP_ERR_MISMATCH;
     for (size_t i = 1; i < count; i++) { /* means of the differences from the first point */
@@ -934,7 +938,7 @@ VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, 
     made.condition = (1.0 + cosine) * hypot(predicted[0] + x, spread) / spread;
     made.ill_conditioned = !(made.condition <= VP_AFFINE_CONDITION_LIMIT);
     made.count = count;
-    if (!vp_all_finite(&made.slope, 1) || !vp_all_finite(&made.offset, 1)) return VP_ERR_RANGE;
+    if (!vp_statistics_all_finite(&made.slope, 1) || !vp_statistics_all_finite(&made.offset, 1)) return VP_ERR_RANGE;
     *affine = made;
     return VP_OK;
 }
@@ -966,7 +970,7 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
     vp_result result;
     size_t i, used;
     if (!vp_impl_latency_model_good(model) || !requests || !measured || !rows || !scratch)
-        return vp_fail(error, VP_ERR_RANGE, -1, "recalibration", "needs a model and at least one row");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "recalibration", "needs a model and at least one row");
     for (int32_t s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         const vp_latency_stage stage = (vp_latency_stage)s;
         line[s] = model->affine[s];
@@ -986,13 +990,14 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
         }
         result = vp_affine_fit(scratch, scratch + rows, used, &line[s]);
         if (result != VP_OK) {
-            return vp_fail(error, result, -1, vp_latency_stage_name(stage),
-                           "no line fits these measurements: measure at least two requests of different sizes");
+            return vp_error_set(error, result, -1, vp_latency_stage_name(stage),
+                                "no line fits these measurements: measure at least two requests of different sizes");
         }
         if (line[s].ill_conditioned && !force) {
-            return vp_fail(error, VP_ERR_MISMATCH, -1, vp_latency_stage_name(stage),
-                           "the measured requests are almost the same size, so the line is useless for others: measure "
-                           "different sizes");
+            return vp_error_set(
+                error, VP_ERR_MISMATCH, -1, vp_latency_stage_name(stage),
+                "the measured requests are almost the same size, so the line is useless for others: measure "
+                "different sizes");
         }
     }
     memcpy(model->affine, line, sizeof line);
@@ -1030,7 +1035,8 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
     size_t i, draw;
     if (!predicted || !measured || !curve || count < 3 || points < 2 || points >= count || draws < 1 || draws > 100000)
         return VP_ERR_RANGE;
-    if (count > UINT32_MAX || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count)) return VP_ERR_RANGE;
+    if (count > UINT32_MAX || !vp_statistics_all_finite(predicted, count) || !vp_statistics_all_finite(measured, count))
+        return VP_ERR_RANGE;
     for (i = 0; i < count; i++)
         if (!(measured[i] < 0.0 || measured[i] > 0.0)) return VP_ERR_RANGE;
     x = (double *)vp_arena_take(&arena, count, sizeof(double));
@@ -1070,9 +1076,9 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
 VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
                                       double safety, double tolerance, vp_guardrail *guardrail) {
     vp_guardrail made = {0};
-    if (!predicted || !measured || !guardrail || !count || !vp_all_finite(&budget, 1)
+    if (!predicted || !measured || !guardrail || !count || !vp_statistics_all_finite(&budget, 1)
         || !(safety > 0.0 && safety < HUGE_VAL) || !(tolerance >= 1.0 && tolerance < HUGE_VAL)
-        || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
+        || !vp_statistics_all_finite(predicted, count) || !vp_statistics_all_finite(measured, count))
         return VP_ERR_RANGE;
     made.budget = budget;
     made.count = count;

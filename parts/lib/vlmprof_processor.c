@@ -7,10 +7,10 @@
 /* --------------------------------------------------------------------------------------------------------- settings */
 
 static vp_result vp_impl_processor_wrong(vp_error *error, vp_result code, const char *field, const char *text) {
-    vp_message where = {{0}, 0};
-    vp_message_text(&where, "preprocessor_config.json: ");
-    vp_message_text(&where, field);
-    return vp_fail(error, code, -1, where.text, text);
+    vp_impl_message where = {{0}, 0};
+    vp_impl_message_text(&where, "preprocessor_config.json: ");
+    vp_impl_message_text(&where, field);
+    return vp_error_set(error, code, -1, where.text, text);
 }
 
 /* an integer at "a" or "a.b"; 0 if there is none */
@@ -144,14 +144,14 @@ static vp_result vp_impl_processor_switch(const vp_json *json, const char *name,
     if (node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL) return VP_OK;
     *value = json->nodes[node].type == VP_JSON_TRUE;
     if (*value || json->nodes[node].type == VP_JSON_FALSE) return VP_OK;
-    return vp_fail(error, VP_ERR_FORMAT, -1, name, "this field of processor_config.json must be true or false");
+    return vp_error_set(error, VP_ERR_FORMAT, -1, name, "this field of processor_config.json must be true or false");
 }
 VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *processor_config,
                                         const vp_json *tokenizer_config, vp_error *error) {
     static const char *const names[2] = {"bos_token", "eos_token"}; /* eos_token if there is no bos_token */
     vp_result result = VP_OK;
     size_t needed = 0;
-    if (!processor) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL");
+    if (!processor) return vp_error_set(error, VP_ERR_RANGE, -1, "processor", "is NULL");
     if (processor->kind != VP_PROCESSOR_MOLMO2) return VP_OK;
     if (processor_config)
         result = vp_impl_processor_switch(processor_config, "image_use_col_tokens", &processor->col_tokens, error);
@@ -169,7 +169,7 @@ VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *
         if (node == VP_JSON_NONE || tokenizer_config->nodes[node].type != VP_JSON_STRING) continue;
         if (vp_json_text(tokenizer_config, node, processor->front, sizeof processor->front, &needed) != VP_OK) {
             processor->front[0] = 0;
-            result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, names[i], "is longer than 63 bytes");
+            result = vp_error_set(error, VP_ERR_UNSUPPORTED, -1, names[i], "is longer than 63 bytes");
         }
     }
     return result;
@@ -217,19 +217,19 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
                                    vp_processor *processor, vp_error *error) {
     vp_result result;
     if ((unsigned)kind >= VP_PROCESSOR_COUNT || !geometry || !processor)
-        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "unknown kind, or geometry or processor is NULL");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "processor", "unknown kind, or geometry or processor is NULL");
     memset(processor, 0, sizeof *processor);
     processor->kind = kind;
     processor->geometry = *geometry;
     processor->view_px = geometry->crop_px;
     if (!vp_processor_placeholder(kind)) return VP_OK;
     if (vp_geometry_check(geometry) != VP_OK)
-        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "the geometry is inconsistent");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "processor", "the geometry is inconsistent");
     if (!preprocessor)
-        return vp_fail(error, VP_ERR_NOT_FOUND, -1, "preprocessor_config.json",
-                       "is missing: the way to resize images is not known");
+        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, "preprocessor_config.json",
+                            "is missing: the way to resize images is not known");
     if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
-        return vp_fail(error, VP_ERR_FORMAT, -1, "preprocessor_config.json", "is not a JSON object");
+        return vp_error_set(error, VP_ERR_FORMAT, -1, "preprocessor_config.json", "is not a JSON object");
     result = vp_impl_processor_steps(kind, preprocessor, error);
     if (result != VP_OK) return result;
     if (kind == VP_PROCESSOR_LLAVA) return vp_impl_processor_llava(processor, preprocessor, error);
@@ -294,7 +294,8 @@ static vp_result vp_impl_processor_gemma3_layout(const vp_processor *processor, 
     int64_t parts = count.views > 2 ? count.views - 1 : 1;
     int64_t side = layout->tiling.cols > 1 ? layout->width_px : layout->height_px;
     if ((side + parts - 1) / parts * (parts - 1) >= side)
-        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "has too few pixels for this many crops: the last is empty");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "picture",
+                            "has too few pixels for this many crops: the last is empty");
     return VP_OK;
 }
 /* number of windows over the crops of an axis; remaining patches get their own */
@@ -313,7 +314,7 @@ static vp_result vp_impl_processor_molmo2_layout(const vp_processor *processor, 
     int32_t rows, cols;
     if (vp_tiler_adaptive(geometry, layout->width_px, layout->height_px,
                           (int32_t)processor->family.value[VP_SLOT_MAX], &tiling) != VP_OK)
-        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "max_crops is out of range");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "picture", "max_crops is out of range");
     rows = vp_impl_molmo2_windows(processor, tiling.rows);
     cols = vp_impl_molmo2_windows(processor, tiling.cols);
     layout->tiling = tiling;
@@ -333,9 +334,9 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
     vp_result result;
     int32_t first_width, first_height;
     if (!processor || !layout || width_px < 1 || height_px < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "processor or layout is NULL, or the image is empty");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "picture", "processor or layout is NULL, or the image is empty");
     if (!vp_processor_placeholder(processor->kind))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text only");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text only");
     made.width_px = width_px;
     made.height_px = height_px;
     if (processor->kind == VP_PROCESSOR_LLAVA) {
@@ -368,7 +369,7 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
     if ((double)made.resized_width_px * made.resized_height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
         || (double)first_width * made.height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
         || (double)made.resized_width_px * first_height > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "the resized image has over 100 million pixels");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "picture", "the resized image has over 100 million pixels");
     made.crops = made.tiling.rows * made.tiling.cols;
     made.canvas_width_px = made.resized_width_px;
     made.canvas_height_px = made.resized_height_px;
@@ -400,38 +401,38 @@ VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t inde
 }
 
 static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const char *name, vp_error *error) {
-    vp_message text = {{0}, 0};
+    vp_impl_message text = {{0}, 0};
     if (!vp_processor_knob(processor, 0)) {
-        vp_message_text(&text, !vp_processor_placeholder(processor->kind) ? "this model does not read images"
-                                                                          : "this model's images have one size, ");
+        vp_impl_message_text(&text, !vp_processor_placeholder(processor->kind) ? "this model does not read images"
+                                                                               : "this model's images have one size, ");
         if (vp_processor_placeholder(processor->kind)) {
-            vp_message_int(&text, processor->geometry.crop_px);
-            vp_message_text(&text, " pixels per side: there is no setting");
+            vp_impl_message_int(&text, processor->geometry.crop_px);
+            vp_impl_message_text(&text, " pixels per side: there is no setting");
         }
-        return vp_fail(error, VP_ERR_NOT_FOUND, -1, name, text.text);
+        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, name, text.text);
     }
-    vp_message_text(&text, "is not an image setting of this model; valid settings: ");
+    vp_impl_message_text(&text, "is not an image setting of this model; valid settings: ");
     for (int32_t i = 0; vp_processor_knob(processor, i); i++) {
-        vp_message_text(&text, i ? ", " : "");
-        vp_message_text(&text, vp_processor_knob(processor, i));
+        vp_impl_message_text(&text, i ? ", " : "");
+        vp_impl_message_text(&text, vp_processor_knob(processor, i));
     }
-    return vp_fail(error, VP_ERR_NOT_FOUND, -1, name, text.text);
+    return vp_error_set(error, VP_ERR_NOT_FOUND, -1, name, text.text);
 }
 VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error) {
-    vp_message text = {{0}, 0};
+    vp_impl_message text = {{0}, 0};
     int32_t i = 0;
-    if (!processor || !name) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "processor or name is NULL");
+    if (!processor || !name) return vp_error_set(error, VP_ERR_RANGE, -1, "processor", "processor or name is NULL");
     while (vp_processor_knob(processor, i) && strcmp(vp_processor_knob(processor, i), name)) i++;
     if (!vp_processor_knob(processor, i)) return vp_impl_processor_no_knob(processor, name, error);
     if (vp_impl_processor_is_qwen(processor) && value > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, name, "is not a number of pixels up to 100 million");
+        return vp_error_set(error, VP_ERR_RANGE, -1, name, "is not a number of pixels up to 100 million");
     vp_family tried = processor->family;
     vp_result result = vp_family_set_number(&tried, name, value, error);
     if (result != VP_OK) return result;
     if (vp_impl_processor_is_qwen(processor) && tried.value[VP_SLOT_MAX] < tried.value[VP_SLOT_MIN]) {
-        vp_message_text(&text, i ? "is above max_pixels, which is " : "is below min_pixels, which is ");
-        vp_message_int(&text, tried.value[i ? VP_SLOT_MAX : VP_SLOT_MIN]);
-        return vp_fail(error, VP_ERR_RANGE, -1, name, text.text);
+        vp_impl_message_text(&text, i ? "is above max_pixels, which is " : "is below min_pixels, which is ");
+        vp_impl_message_int(&text, tried.value[i ? VP_SLOT_MAX : VP_SLOT_MIN]);
+        return vp_error_set(error, VP_ERR_RANGE, -1, name, text.text);
     }
     processor->family = tried;
     if (processor->kind == VP_PROCESSOR_IDEFICS3) processor->longest_edge_px = value;
@@ -444,7 +445,7 @@ static vp_result vp_impl_processor_aim_pixels(vp_processor *processor, int32_t w
     vp_processor tried = *processor;
     vp_layout layout;
     int64_t low = tried.family.value[VP_SLOT_MIN] - 1, high = VP_PROCESSOR_VIEW_PIXELS_MAX; /* low: fits; high: may */
-    vp_message text = {{0}, 0};
+    vp_impl_message text = {{0}, 0};
     vp_result result = vp_processor_layout(&tried, width_px, height_px, &layout, error);
     if (result != VP_OK) return result;
     while (low < high) {
@@ -455,21 +456,21 @@ static vp_result vp_impl_processor_aim_pixels(vp_processor *processor, int32_t w
         else high = middle - 1;
     }
     if (low >= tried.family.value[VP_SLOT_MIN]) return vp_processor_set(processor, "max_pixels", (int32_t)low, error);
-    vp_message_int(&text, tokens);
-    vp_message_text(&text, " tokens are too few for this image: min_pixels is ");
-    vp_message_int(&text, tried.family.value[VP_SLOT_MIN]);
-    return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens", text.text);
+    vp_impl_message_int(&text, tokens);
+    vp_impl_message_text(&text, " tokens are too few for this image: min_pixels is ");
+    vp_impl_message_int(&text, tried.family.value[VP_SLOT_MIN]);
+    return vp_error_set(error, VP_ERR_RANGE, -1, "vision_tokens", text.text);
 }
 VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int32_t height_px, int32_t tokens,
                                   vp_error *error) {
     vp_impl_processor_knobs knobs;
     vp_processor tried;
     vp_layout layout;
-    vp_message text = {{0}, 0};
+    vp_impl_message text = {{0}, 0};
     vp_result result;
     int32_t step, steps;
     if (!processor || tokens < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "processor is NULL, or tokens is below 1");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "processor", "processor is NULL, or tokens is below 1");
     knobs = vp_impl_processor_knobs_of(processor);
     if (!knobs.names[0]) {
         vp_impl_processor_no_knob(processor, "vision_tokens", error);
@@ -493,9 +494,9 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
         *processor = tried;
         return VP_OK;
     }
-    vp_message_int(&text, tokens);
-    vp_message_text(&text, " tokens are too few for this image at any size");
-    return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens", text.text);
+    vp_impl_message_int(&text, tokens);
+    vp_impl_message_text(&text, " tokens are too few for this image at any size");
+    return vp_error_set(error, VP_ERR_RANGE, -1, "vision_tokens", text.text);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- resize */
@@ -801,8 +802,8 @@ static void vp_impl_processor_add(vp_impl_processor_text *text, const char *add)
     vp_impl_processor_add_bytes(text, add, strlen(add));
 }
 static void vp_impl_processor_add_int(vp_impl_processor_text *text, int32_t number) {
-    vp_message digits = {{0}, 0};
-    vp_message_int(&digits, number);
+    vp_impl_message digits = {{0}, 0};
+    vp_impl_message_int(&digits, number);
     vp_impl_processor_add(text, digits.text);
 }
 

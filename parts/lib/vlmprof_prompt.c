@@ -150,22 +150,22 @@ VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capa
     vp_impl_prompt_text prompt_text = {NULL, 0, 0};
     vp_impl_prompt_plan plan = {0};
     if (!prompt || (!prompt->questions && prompt->question_count) || (!prompt->options && prompt->option_count))
-        return vp_fail(error, VP_ERR_RANGE, -1, name, "prompt is NULL, or a count has no texts");
+        return vp_error_set(error, VP_ERR_RANGE, -1, name, "prompt is NULL, or a count has no texts");
     for (size_t i = 0; i < prompt->question_count; i++)
-        if (!prompt->questions[i]) return vp_fail(error, VP_ERR_RANGE, -1, "question", "a text is NULL");
+        if (!prompt->questions[i]) return vp_error_set(error, VP_ERR_RANGE, -1, "question", "a text is NULL");
     for (size_t i = 0; i < prompt->option_count; i++)
-        if (!prompt->options[i]) return vp_fail(error, VP_ERR_RANGE, -1, "options", "a text is NULL");
+        if (!prompt->options[i]) return vp_error_set(error, VP_ERR_RANGE, -1, "options", "a text is NULL");
     plan.prompt = prompt;
     vp_impl_prompt_choose(&plan);
-    if (!plan.messages) return vp_fail(error, VP_ERR_MISMATCH, -1, "question", "the record has no question");
+    if (!plan.messages) return vp_error_set(error, VP_ERR_MISMATCH, -1, "question", "the record has no question");
     if (plan.messages > 1 && prompt->dataset && prompt->dataset->kind != VP_PROMPT_QUESTIONS)
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "questions", "records of this data set have one question each");
+        return vp_error_set(error, VP_ERR_MISMATCH, -1, "questions", "records of this data set have one question each");
     if (plan.has_options && !prompt->options)
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "options", "the record has no options to choose from");
+        return vp_error_set(error, VP_ERR_MISMATCH, -1, "options", "the record has no options to choose from");
     if (plan.info.options_dropped && !plan.info.style)
-        return vp_fail(error, VP_ERR_RANGE, -1, "options", "at most 26 options have letters");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "options", "at most 26 options have letters");
     vp_impl_prompt_write(&prompt_text, &plan);
-    if (prompt_text.too_long) return vp_fail(error, VP_ERR_RANGE, -1, name, "the prompt is too long");
+    if (prompt_text.too_long) return vp_error_set(error, VP_ERR_RANGE, -1, name, "the prompt is too long");
     if (out && prompt_text.bytes < capacity) {
         prompt_text.out = out;
         prompt_text.bytes = 0;

@@ -268,7 +268,7 @@ static void vp_impl_server_drop(vp_server *server, vp_impl_flight *flight) {
 
 /* ---- callbacks of libcurl */
 static vp_result vp_impl_server_break(vp_impl_flight *flight, vp_result code, const char *text) {
-    if (flight->broken.code == VP_OK) vp_fail(&flight->broken, code, -1, flight->server->url, text);
+    if (flight->broken.code == VP_OK) vp_error_set(&flight->broken, code, -1, flight->server->url, text);
     return code;
 }
 /* The value of a header line with this name; NULL if the name differs. */
@@ -461,16 +461,17 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
     for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, names[0], "libcurl is not installed; requests to servers need"
-                       " it (Debian, Ubuntu: apt install libcurl4; Fedora: dnf install libcurl)");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, names[0],
+                            "libcurl is not installed; requests to servers need"
+                            " it (Debian, Ubuntu: apt install libcurl4; Fedora: dnf install libcurl)");
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         call = dlsym(library, calls[i].name);
-        if (!call) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl lacks the function");
+        if (!call) return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl lacks the function");
         memcpy((char *)curl + calls[i].offset, &call, sizeof call);
     }
     if (sscanf(curl->curl_version(), "libcurl/%4ld.%4ld", &major, &minor) != 2 || major < 7
         || (major == 7 && minor < 62))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, curl->curl_version(), "libcurl 7.62 or later is needed");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, curl->curl_version(), "libcurl 7.62 or later is needed");
     return VP_OK;
 }
 /* Length of "http://" or "https://" at the start; 0 for anything else. */
@@ -571,36 +572,38 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
     if (server->url) server->url[vp_chat_base_bytes(server->url)] = 0;
     server->post_url = server->url ? vp_impl_server_join(server->url, vp_chat_api_path((int32_t)options->api)) : NULL;
     if (!server->post_url || (options->api_key && !server->api_key) || (options->ca_file && !server->ca_file))
-        return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
+        return vp_error_set(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
     server->is_loopback = vp_impl_server_is_loopback(server->url);
     server->options = *options;
     server->options.url = server->options.api_key = server->options.ca_file = NULL;
     if (curl->curl_global_init(VP_IMPL_CURL_GLOBAL_ALL) != 0)
-        return vp_fail(error, VP_ERR_DEVICE, -1, "curl_global_init", "libcurl failed to start");
+        return vp_error_set(error, VP_ERR_DEVICE, -1, "curl_global_init", "libcurl failed to start");
     server->is_global = 1;
     server->multi = curl->curl_multi_init();
     /* An empty Expect removes the header; with it, a large body would wait for the server's "100 Continue". */
     if (!server->multi || !vp_impl_server_header_list(server, &server->get_headers, "Accept: application/json")
         || !vp_impl_server_header_list(server, &server->post_headers, "Content-Type: application/json")
         || !curl->curl_slist_append(server->post_headers, "Expect:"))
-        return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
+        return vp_error_set(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_SOCKETFUNCTION, vp_impl_server_on_socket);
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_SOCKETDATA, server);
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERFUNCTION, vp_impl_server_on_timer);
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERDATA, server);
-    if (failed) return vp_fail(error, VP_ERR_DEVICE, -1, "curl_multi_setopt", "libcurl rejected an option");
+    if (failed) return vp_error_set(error, VP_ERR_DEVICE, -1, "curl_multi_setopt", "libcurl rejected an option");
     if (vp_impl_server_open_poll(server) != 0)
-        return vp_fail(error, VP_ERR_DEVICE, -1, "epoll or kqueue", strerror(errno));
+        return vp_error_set(error, VP_ERR_DEVICE, -1, "epoll or kqueue", strerror(errno));
     return VP_OK;
 }
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
     const char *wrong = vp_impl_server_bad_url(options->url);
     vp_server *opened;
-    if (wrong) return vp_fail(error, VP_ERR_FORMAT, -1, "url", wrong); /* omits the URL, which may contain a password */
+    if (wrong)
+        return vp_error_set(error, VP_ERR_FORMAT, -1, "url", wrong); /* omits the URL, which may contain a password */
     wrong = vp_impl_server_bad_option(options);
-    if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, wrong, "the value is outside its range (a key is one word)");
+    if (wrong)
+        return vp_error_set(error, VP_ERR_RANGE, -1, wrong, "the value is outside its range (a key is one word)");
     opened = (vp_server *)VP_CALLOC(1, sizeof *opened);
-    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
+    if (!opened) return vp_error_set(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
     opened->poll = opened->timer = -1;
     vp_result result = vp_impl_server_load(&opened->curl, error);
     if (result == VP_OK) result = vp_impl_server_prepare(opened, options, error);
@@ -731,7 +734,7 @@ static void vp_impl_server_fail(vp_impl_flight *flight, vp_result code, const ch
         const size_t bytes = strlen(whole) < 560 ? strlen(whole) : 560;
         snprintf(whole + bytes, sizeof whole - bytes, " (after %d attempts)", (int)flight->exchange->attempts);
     }
-    vp_fail(&flight->exchange->error, code, -1, url, whole);
+    vp_error_set(&flight->exchange->error, code, -1, url, whole);
     vp_impl_server_finish(flight);
 }
 
@@ -923,12 +926,12 @@ static vp_result vp_impl_server_act(vp_server *server, int socket, int events, v
     int running;
     const int code = server->curl.curl_multi_socket_action(server->multi, socket, events, &running);
     vp_impl_server_collect(server);
-    if (code != 0) return vp_fail(error, VP_ERR_DEVICE, -1, "libcurl", server->curl.curl_multi_strerror(code));
+    if (code != 0) return vp_error_set(error, VP_ERR_DEVICE, -1, "libcurl", server->curl.curl_multi_strerror(code));
     return VP_OK;
 }
 static vp_result vp_impl_server_wait_failed(const char *call, vp_error *error) {
-    return errno == EINTR ? vp_fail(error, VP_ERR_INTERRUPTED, -1, "server", "a signal arrived")
-                          : vp_fail(error, VP_ERR_DEVICE, -1, call, strerror(errno));
+    return errno == EINTR ? vp_error_set(error, VP_ERR_INTERRUPTED, -1, "server", "a signal arrived")
+                          : vp_error_set(error, VP_ERR_DEVICE, -1, call, strerror(errno));
 }
 /* Sleeps until a socket is ready or until `until_ns` (0: no limit). */
 #if defined(__linux__)
@@ -944,7 +947,7 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
         alarm.it_value.tv_sec = (time_t)(wait / 1000000000);
         alarm.it_value.tv_nsec = (long)(wait % 1000000000);
         if (timerfd_settime(server->timer, 0, &alarm, NULL) != 0)
-            return vp_fail(error, VP_ERR_DEVICE, -1, "timerfd_settime", strerror(errno));
+            return vp_error_set(error, VP_ERR_DEVICE, -1, "timerfd_settime", strerror(errno));
         server->armed_ns = until_ns;
     }
     count = epoll_wait(server->poll, events, VP_IMPL_SERVER_EVENTS, is_due ? 0 : -1);
@@ -1019,9 +1022,9 @@ static vp_impl_flight *vp_impl_server_take(vp_server *server, const vp_exchange 
 }
 static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, char *get_url, vp_error *error) {
     if (exchange->state != VP_EXCHANGE_NEW)
-        return vp_fail(error, VP_ERR_STATE, -1, "exchange", "the exchange was already started");
+        return vp_error_set(error, VP_ERR_STATE, -1, "exchange", "the exchange was already started");
     vp_impl_flight *flight = vp_impl_server_flight(server);
-    if (!flight) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
+    if (!flight) return vp_error_set(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
     flight->exchange = exchange;
     flight->get_url = get_url;
     exchange->state = VP_EXCHANGE_WAITING;
@@ -1081,9 +1084,10 @@ VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status,
     vp_result result;
     for (at = path; *at > ' ' && *at < 0x7f; at++) {}
     if (*path != '/' || *at)
-        return vp_fail(error, VP_ERR_RANGE, -1, "path", "expected a path that begins with / and contains no blanks");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "path",
+                            "expected a path that begins with / and contains no blanks");
     url = vp_impl_server_join(server->url, path);
-    if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
+    if (!url) return vp_error_set(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
     if ((result = vp_impl_server_begin(server, &exchange, url, error)) != VP_OK) {
         VP_FREE(url);
         return result;
@@ -1091,7 +1095,7 @@ VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status,
     result = vp_impl_server_finish_one(server, &exchange, &body, &body_bytes, error);
     if (result == VP_OK && exchange.http_status < 400 && !body) {
         body = (char *)VP_CALLOC(1, 1);
-        if (!body) result = vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for the answer");
+        if (!body) result = vp_error_set(error, VP_ERR_MEMORY, -1, "server", "not enough memory for the answer");
     }
     if (result == VP_OK) *status = exchange.http_status;
     if (result == VP_OK && exchange.http_status < 400) {
@@ -1114,8 +1118,8 @@ VP_API void vp_server_close(vp_server *server) {
         vp_impl_server_land(flight);
         if (flight->exchange && flight->exchange->state < VP_EXCHANGE_DONE) {
             flight->exchange->state = VP_EXCHANGE_FAILED;
-            flight->exchange->result =
-                vp_fail(&flight->exchange->error, VP_ERR_INTERRUPTED, -1, server->url, "the request was broken off");
+            flight->exchange->result = vp_error_set(&flight->exchange->error, VP_ERR_INTERRUPTED, -1, server->url,
+                                                    "the request was broken off");
         }
         server->curl.curl_easy_cleanup(flight->easy);
         VP_FREE(flight->get_url);
@@ -1140,7 +1144,7 @@ VP_API void vp_server_close(vp_server *server) {
 #else /* without epoll and kqueue, a server cannot be opened, so the other functions are never used */
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
     (void)options, (void)server;
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "server", "requests to servers work only on Linux and macOS");
+    return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "server", "requests to servers work only on Linux and macOS");
 }
 VP_API void vp_server_close(vp_server *server) { (void)server; }
 VP_API const char *vp_server_url(const vp_server *server) { return (void)server, ""; }

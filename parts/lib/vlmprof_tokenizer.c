@@ -781,26 +781,26 @@ typedef struct vp_impl_loader {
 /* Reports `before 'the node's text' after`. */
 static vp_result vp_impl_load_wrong(const vp_impl_loader *loader, vp_result code, uint32_t node, const char *where,
                                     const char *before, const char *after) {
-    vp_message message = {{0}, 0};
+    vp_impl_message message = {{0}, 0};
     char quoted[84], cut[80];
-    vp_message_text(&message, before);
+    vp_impl_message_text(&message, before);
     if (node != VP_JSON_NONE) {
         const vp_json_node *found = &loader->nodes[node];
         size_t bytes = found->bytes < sizeof quoted - 1 ? (size_t)found->bytes : sizeof quoted - 1;
         memcpy(quoted, loader->json.text + found->start, bytes);
         quoted[bytes] = 0;
         vp_text_copy(cut, sizeof cut, quoted);
-        vp_message_text(&message, *before ? " '" : "'");
-        vp_message_text(&message, cut);
-        vp_message_text(&message, "' ");
+        vp_impl_message_text(&message, *before ? " '" : "'");
+        vp_impl_message_text(&message, cut);
+        vp_impl_message_text(&message, "' ");
     }
-    vp_message_text(&message, after);
-    return vp_fail(loader->error, code, node == VP_JSON_NONE ? -1 : (int64_t)loader->nodes[node].start, where,
-                   message.text);
+    vp_impl_message_text(&message, after);
+    return vp_error_set(loader->error, code, node == VP_JSON_NONE ? -1 : (int64_t)loader->nodes[node].start, where,
+                        message.text);
 }
 
 static vp_result vp_impl_load_no_memory(const vp_impl_loader *loader) {
-    return vp_fail(loader->error, VP_ERR_MEMORY, -1, "tokenizer", "not enough memory to load the tokenizer");
+    return vp_error_set(loader->error, VP_ERR_MEMORY, -1, "tokenizer", "not enough memory to load the tokenizer");
 }
 
 /* Options of a component. Alternatives are separated by |; =text is a string; * is anything. */
@@ -838,11 +838,11 @@ static vp_result vp_impl_load_options(const vp_impl_loader *loader, uint32_t obj
         values[i] = key + 1;
     }
     for (i = 0; i < count; i++) {
-        vp_message message = {{0}, 0};
+        vp_impl_message message = {{0}, 0};
         if (values[i] == VP_JSON_NONE && !options[i].required) continue;
-        vp_message_text(&message, options[i].key);
+        vp_impl_message_text(&message, options[i].key);
         if (values[i] == VP_JSON_NONE) {
-            vp_message_text(&message, " is missing");
+            vp_impl_message_text(&message, " is missing");
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, where, message.text, "");
         }
         if (vp_impl_option_allows(&loader->json, values[i], options[i].allowed)) continue;
@@ -1437,9 +1437,9 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
     for (i = 0; i < names->count; i++) { /* lengths first, because ids may be in any order */
         uint32_t id = (uint32_t)names->id[i];
         if (tokenizer->token_flags[id]) {
-            vp_message message = {{0}, 0};
-            vp_message_text(&message, "two tokens have the id ");
-            vp_message_int(&message, (int64_t)id);
+            vp_impl_message message = {{0}, 0};
+            vp_impl_message_text(&message, "two tokens have the id ");
+            vp_impl_message_int(&message, (int64_t)id);
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, "model.vocab", message.text, "");
         }
         tokenizer->token_flags[id] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (names->added[i] & VP_IMPL_TOKEN_SPECIAL));
@@ -1575,7 +1575,7 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
         result = vp_json_parse(json, loader->json_bytes, loader->nodes, needed, &loader->json, &needed, &parse_error);
     }
     if (result != VP_OK)
-        return vp_fail(loader->error, parse_error.code, parse_error.offset, parse_error.where, parse_error.text);
+        return vp_error_set(loader->error, parse_error.code, parse_error.offset, parse_error.where, parse_error.text);
     loader->scratch = (char *)VP_MALLOC(loader->json_bytes + 1);
     loader->tokenizer->unicode = (vp_unicode_forms *)VP_MALLOC(sizeof *loader->tokenizer->unicode);
     if (!loader->scratch || !loader->tokenizer->unicode) return vp_impl_load_no_memory(loader);
@@ -1603,8 +1603,8 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
 
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error) {
     vp_impl_loader loader = {0};
-    if (!json || !tokenizer) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "json or tokenizer is NULL");
-    if (bytes > SIZE_MAX - 1) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "the text is too long");
+    if (!json || !tokenizer) return vp_error_set(error, VP_ERR_RANGE, -1, "tokenizer", "json or tokenizer is NULL");
+    if (bytes > SIZE_MAX - 1) return vp_error_set(error, VP_ERR_RANGE, -1, "tokenizer", "the text is too long");
     loader.json_bytes = bytes;
     loader.error = error;
     loader.work.tokenizer = loader.tokenizer = (vp_tokenizer *)VP_CALLOC(1, sizeof *loader.tokenizer);
@@ -1708,13 +1708,13 @@ VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *
 }
 
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error) {
-    if (!tokenizer || !ids) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "tokenizer or ids is NULL");
+    if (!tokenizer || !ids) return vp_error_set(error, VP_ERR_RANGE, -1, "tokenizer", "tokenizer or ids is NULL");
     for (int i = 0; i < 7; i++) {
-        vp_message message = {{0}, 0};
+        vp_impl_message message = {{0}, 0};
         if (tokenizer->special[i] >= 0) continue;
-        vp_message_text(&message, "the tokenizer has no token ");
-        vp_message_text(&message, vp_impl_special_contents[i]);
-        return vp_fail(error, VP_ERR_NOT_FOUND, -1, vp_impl_special_contents[i], message.text);
+        vp_impl_message_text(&message, "the tokenizer has no token ");
+        vp_impl_message_text(&message, vp_impl_special_contents[i]);
+        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, vp_impl_special_contents[i], message.text);
     }
     ids->bos = ids->eos = tokenizer->special[0];
     ids->pad = tokenizer->special[1];

@@ -16,7 +16,7 @@ static vp_result see_element(void *user, const vp_json *value, int64_t place, si
     if (value->nodes[0].type == VP_JSON_NUMBER) snprintf(text, sizeof text, "[%lld+%zu:%g]", (long long)place, bytes, node_number(value, 0));
     else snprintf(text, sizeof text, "[%lld+%zu]", (long long)place, bytes);
     text_add_string(&seen, text);
-    return fail_after >= 0 && !fail_after-- ? vp_fail(error, VP_ERR_RANGE, place, "here", "enough") : VP_OK;
+    return fail_after >= 0 && !fail_after-- ? vp_error_set(error, VP_ERR_RANGE, place, "here", "enough") : VP_OK;
 }
 static vp_result see_member(void *user, const char *key, const vp_json *value) {
     CHECK(user == &seen);

@@ -9,7 +9,7 @@
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/hostile_server.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -110,8 +110,7 @@ static int parse_value(const struct command *command, const struct option_spec *
     struct options options = {.command = command, .commands = COMMANDS};
     int code = HEARD(options_parse(&options, base_words(command, spec->name, word, words), words));
     options_free(&options);
-    check_note(code == 0 || (code == 2 && !strncmp(room_said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit %d: %.200s", command->name, word, code,
-               room_said);
+    check_note(code == 0 || (code == 2 && !strncmp(room_said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit %d: %.200s", command->name, word, code, room_said);
     check_note(!must_refuse(spec, value) || code == 2, __FILE__, __LINE__, "%s %.80s: exit %d, expected 2: %.200s", command->name, word, code, room_said);
     free(word);
     return code;

@@ -17,7 +17,7 @@ static void push(void *user, const char *name) { pushed += user != NULL || name 
 static void pop(void *user) { pushed += user != NULL; }
 
 /* nanoseconds a pair */
-static double one(kind what, vp_range *records) {
+static double one(kind what, vp_range_record *records) {
     const vp_range_payload payload = { 1000, 2000, 0, { 64, 2048, 0, 0 }, 2 };
     const vp_range_hooks hooks = { push, pop, NULL };
     vp_ranges ranges;
@@ -44,7 +44,7 @@ static double one(kind what, vp_range *records) {
 
 int main(void) {
     static double ns[KINDS][ROUNDS];
-    vp_range *records = (vp_range *)malloc(PAIRS * sizeof *records);
+    vp_range_record *records = (vp_range_record *)malloc(PAIRS * sizeof *records);
     vp_statistics s, clock;
     if (!records) return 1;
     memset(records, 0, PAIRS * sizeof *records); /* touched: page faults are not part of what is measured */

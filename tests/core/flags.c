@@ -2,7 +2,7 @@
  * the tiler, statistics bit for bit (a), and quantiles that the C library's log and erfc take part in, in 12 digits (b). Its own arithmetic is exact. */
 #define VLMPROF_STATIC
 #define VLMPROF_IMPLEMENTATION
-#include "vlmprof.h"
+#include "vlmprof_statistics.h"
 #include "vlmprof_families.h"
 #include <math.h>
 #include <stdio.h>

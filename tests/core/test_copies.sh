@@ -14,9 +14,11 @@ cat >"$work/sets" <<'TABLE'
 vlmprof.h||vp_clock_ns() >= 0
 vlmprof_families.h||vp_count_tokens("internvl", 640, 480) > 0
 vlmprof_image.h||vp_image_size(NULL, 0, NULL, NULL, NULL) == VP_ERR_RANGE
-vlmprof_ranges.h||vp_op_default().stack_count == 0
-vlmprof_score.h|vlmprof_unicode.h|vp_score_scratch_bytes(1, 1) > 0
-vlmprof_torch_trace.h|vlmprof_trace.h vlmprof_file.h vlmprof_ranges.h vlmprof_stages.h|vp_torch_trace_options_default().process_name != NULL
+vlmprof_json.h||vp_json_parse("[]", 2, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY
+vlmprof_ranges.h|vlmprof_json.h|vp_op_default().stack_count == 0
+vlmprof_score.h|vlmprof_unicode.h vlmprof_json.h|vp_score_scratch_bytes(1, 1) > 0
+vlmprof_statistics.h||vp_statistics_percentile_needs(50, 0.95) == 6
+vlmprof_torch_trace.h|vlmprof_trace.h vlmprof_file.h vlmprof_json.h vlmprof_ranges.h vlmprof_stages.h|vp_torch_trace_options_default().process_name != NULL
 vlmprof_trace.h||vp_trace_options_default().max_bytes > 0
 TABLE
 while IFS='|' read -r header others call; do
@@ -44,5 +46,15 @@ for file in parts/vlmprof_*.h; do
         && (cd "$work" && mkdir -p samples && cp "$OLDPWD/LICENSE" . && cp "$OLDPWD/samples/cat.jpg" samples && ./program >printed)
     check "the example of $header prints what its comment says" grep -qF "${says:-(the comment does not say it)}" "$work/printed"
 done
+# bare metal, and the words of Microsoft's compiler
+bare="-std=c11 -ffreestanding -nostdinc -U__linux__ -fsyntax-only -DVLMPROF_IMPLEMENTATION -x c -isystem $($CC -print-file-name=include)"
+$CC $bare vlmprof.h 2>"$work/said"
+check "one #error names what a platform lacks" [ "$(grep -cE 'error: .*needs <math.h>, <string.h> and a clock' "$work/said")" = 1 ]
+if command -v clang >/dev/null; then
+    for header in vlmprof.h parts/vlmprof_{families,json,ranges,score,statistics}.h; do
+        check "$header as for Microsoft's compiler" clang -std=c11 -fms-compatibility -fms-extensions -fms-compatibility-version=19.30 -U__GNUC__ \
+            -Wno-everything -fsyntax-only -DVLMPROF_IMPLEMENTATION -I. -Iparts -x c "$header"
+    done
+fi
 echo "test_copies: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

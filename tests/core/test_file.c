@@ -250,8 +250,7 @@ static void test_reading(void) {
 }
 int main(void) {
     if (!folder_make("file")) return 1;
-    RUN_TESTS(test_regular, test_links, test_pipe, test_open, test_device, test_open_file, test_failure, test_clean,
-              test_reading);
+    RUN_TESTS(test_regular, test_links, test_pipe, test_open, test_device, test_open_file, test_failure, test_clean, test_reading);
     remove_folder(folder);
     return check_done("test_file");
 }

@@ -1,6 +1,6 @@
 /* test_json.c: the JSON reader and writer and the exact number conversions. */
 #include "support/check.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 
 static uint64_t random_state;
 static uint64_t random_bits(void) { /* splitmix64 */
@@ -9,7 +9,6 @@ static uint64_t random_bits(void) { /* splitmix64 */
     z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
     return z ^ z >> 31;
 }
-
 /* A parsed document in memory of exactly its size, so AddressSanitizer detects an access past the end. */
 typedef struct document { char *text; vp_json_node *nodes; size_t node_count; vp_json json; vp_result result; vp_error error; } document;
 static document document_open(const char *text, size_t bytes) {
@@ -26,14 +25,12 @@ static document document_of(const char *text) { return document_open(text, strle
 static void document_close(document *d) {
     FREE_ALL(d->text, d->nodes);
 }
-
 /* every accepted form of RFC 8259, with its number of nodes */
 static void test_accepted(void) {
     static const struct { const char *text; size_t nodes; } rows[] = {
-        { "null", 1 }, { " true\n", 1 }, { "\t\r\nfalse", 1 }, { "0", 1 }, { "-0", 1 }, { "-0.0e-0", 1 }, { "10E+05", 1 }, { "\"\"", 1 },
-        { "[]", 1 }, { "{}", 1 }, { "[ ]", 1 }, { "{ }", 1 }, { "[[]]", 2 }, { "[[],[]]", 3 }, { "[1,2 , 3]", 4 }, { "{\"a\":1}", 3 },
-        { "{\"a\" : {\"b\" :[ { } , \"c\" ] } , \"a\":null}", 9 }, { "{\"\":0}", 3 },
-        { "\"\\u0000\\uD83D\\uDE00\\ud800\\\"\\\\\\/\\b\\f\\n\\r\\t\"", 1 },
+        { "null", 1 }, { " true\n", 1 }, { "\t\r\nfalse", 1 }, { "0", 1 }, { "-0", 1 }, { "-0.0e-0", 1 }, { "10E+05", 1 }, { "\"\"", 1 }, { "[]", 1 }, { "{}", 1 },
+        { "[ ]", 1 }, { "{ }", 1 }, { "[[]]", 2 }, { "[[],[]]", 3 }, { "[1,2 , 3]", 4 }, { "{\"a\":1}", 3 }, { "{\"a\" : {\"b\" :[ { } , \"c\" ] } , \"a\":null}", 9 },
+        { "{\"\":0}", 3 }, { "\"\\u0000\\uD83D\\uDE00\\ud800\\\"\\\\\\/\\b\\f\\n\\r\\t\"", 1 },
         { "\"\x7F \xC2\x80 \xDF\xBF \xE0\xA0\x80 \xED\x9F\xBF \xEE\x80\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF\"", 1 },
         { "\"0123456\"", 1 }, { "\"01234567\"", 1 }, { "\"012345678\"", 1 }, { "\"\xEF\xBB\xBF\"", 1 } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -45,48 +42,33 @@ static void test_accepted(void) {
         document_close(&d);
     }
 }
-
 /* every kind of malformed text is rejected at the right byte with the right words */
 static void test_refused(void) {
     static const struct { const char *text; int offset; const char *message; } rows[] = {
-        { "", 0, "the text ends where a value" }, { "  ", 2, "the text ends where a value" }, { "[", 1, "the text ends" },
-        { "[1", 2, "the text ends inside an array" },
-        { "[1,", 3, "the text ends where a value" }, { "{", 1, "the text ends inside an object" },
-        { "{\"a\"", 4, "the text ends inside an object" },
-        { "{\"a\":", 5, "the text ends where a value" }, { "{\"a\":1", 6, "the text ends inside an object" },
-        { "{\"a\":1,", 7, "the text ends inside an object" },
+        { "", 0, "the text ends where a value" }, { "  ", 2, "the text ends where a value" }, { "[", 1, "the text ends" }, { "[1", 2, "the text ends inside an array" },
+        { "[1,", 3, "the text ends where a value" }, { "{", 1, "the text ends inside an object" }, { "{\"a\"", 4, "the text ends inside an object" },
+        { "{\"a\":", 5, "the text ends where a value" }, { "{\"a\":1", 6, "the text ends inside an object" }, { "{\"a\":1,", 7, "the text ends inside an object" },
         { "[1,]", 3, "expected a value" }, { "[,1]", 1, "expected a value" }, { "[1 2]", 3, "expected ',' or ']' after an element" },
         { "[1}", 2, "expected ',' or ']' after an element" }, { "{\"a\":1]", 6, "expected ',' or '}' after a member" },
-        { "{\"a\":1 \"b\":2}", 7, "expected ',' or '}' after a member" },
-        { "{\"a\" 1}", 5, "expected ':' after a key" }, { "{\"a\",1}", 4, "expected ':' after a key" },
-        { "{a:1}", 1, "expected a key in double quotes or '}'" },
+        { "{\"a\":1 \"b\":2}", 7, "expected ',' or '}' after a member" }, { "{\"a\" 1}", 5, "expected ':' after a key" },
+        { "{\"a\",1}", 4, "expected ':' after a key" }, { "{a:1}", 1, "expected a key in double quotes or '}'" },
         { "{1:1}", 1, "expected a key in double quotes or '}'" }, { "{\"a\":1,}", 7, "expected a key in double quotes after ','" },
-        { "{\"a\":}", 5, "expected a value" },
-        { "{,}", 1, "expected a key" }, { "]", 0, "expected a value" }, { "}", 0, "expected a value" },
-        { "1 2", 2, "expected nothing after the value" },
-        { "[]]", 2, "expected nothing after the value" }, { "{}x", 2, "expected nothing after the value" },
-        { "nul", 0, "expected a value" }, { "nulL", 0, "expected a value" },
-        { "truefalse", 4, "expected nothing" }, { "True", 0, "expected a value" }, { "NaN", 0, "expected a value" },
-        { "Infinity", 0, "expected a value" }, { "-Infinity", 1, "expected a digit" },
-        { "'a'", 0, "expected a value" }, { "// x\n1", 0, "expected a value" }, { "[1/**/]", 2, "expected ','" },
-        { "\xEF\xBB\xBF{}", 0, "byte order mark" }, { " \xEF\xBB\xBF{}", 1, "expected a value" },
-        { "+1", 0, "expected a value" }, { ".5", 0, "expected a value" }, { "-", 1, "expected a digit" },
-        { "-a", 1, "expected a digit" }, { "01", 0, "must not start with 0" },
-        { "-012", 1, "must not start with 0" }, { "1.", 2, "after the decimal point" }, { "1.e5", 2, "after the decimal point" },
-        { "1e", 2, "in the exponent" }, { "1e+", 3, "in the exponent" },
-        { "[1E-]", 4, "in the exponent" }, { "0x10", 1, "expected nothing" }, { "1_000", 1, "expected nothing" },
-        { "\"", 1, "the text ends inside a string" },
-        { "\"abcdefghijk", 12, "the text ends inside a string" }, { "\"a\\", 3, "the text ends inside a string" },
-        { "\"a\\\"", 4, "the text ends inside a string" }, { "\"\\u12", 5, "the text ends inside a string" },
-        { "\"\\x41\"", 1, "unknown escape" }, { "\"\\'\"", 1, "unknown escape" }, { "\"\\u12g4\"", 1, "four hexadecimal" },
-        { "\"\\u+123\"", 1, "four hexadecimal" },
-        { "\"tab\there\"", 4, "control character" }, { "\"\n\"", 1, "control character" },
-        { "\"12345678\x1F\"", 9, "control character" }, { "\"\x80\"", 1, "UTF-8" },
-        { "\"\xC0\x80\"", 1, "UTF-8" }, { "\"\xC1\xBF\"", 1, "UTF-8" }, { "\"\xE0\x9F\xBF\"", 1, "UTF-8" },
-        { "\"\xF0\x8F\xBF\xBF\"", 1, "UTF-8" }, { "\"x\xED\xA0\x80\"", 2, "UTF-8" },
-        { "\"\xED\xBF\xBF\"", 1, "UTF-8" }, { "\"\xF4\x90\x80\x80\"", 1, "UTF-8" }, { "\"\xF5\x80\x80\x80\"", 1, "UTF-8" },
-        { "\"\xFF\"", 1, "UTF-8" }, { "\"\xC3\"", 1, "UTF-8" },
-        { "\"\xE2\x82\"", 1, "UTF-8" }, { "\"\xF0\x9F\x98", 1, "UTF-8" }, { "\xC2\xA0 1", 0, "expected a value" },
+        { "{\"a\":}", 5, "expected a value" }, { "{,}", 1, "expected a key" }, { "]", 0, "expected a value" }, { "}", 0, "expected a value" },
+        { "1 2", 2, "expected nothing after the value" }, { "[]]", 2, "expected nothing after the value" }, { "{}x", 2, "expected nothing after the value" },
+        { "nul", 0, "expected a value" }, { "nulL", 0, "expected a value" }, { "truefalse", 4, "expected nothing" }, { "True", 0, "expected a value" },
+        { "NaN", 0, "expected a value" }, { "Infinity", 0, "expected a value" }, { "-Infinity", 1, "expected a digit" }, { "'a'", 0, "expected a value" },
+        { "// x\n1", 0, "expected a value" }, { "[1/**/]", 2, "expected ','" }, { "\xEF\xBB\xBF{}", 0, "byte order mark" },
+        { " \xEF\xBB\xBF{}", 1, "expected a value" }, { "+1", 0, "expected a value" }, { ".5", 0, "expected a value" }, { "-", 1, "expected a digit" },
+        { "-a", 1, "expected a digit" }, { "01", 0, "must not start with 0" }, { "-012", 1, "must not start with 0" }, { "1.", 2, "after the decimal point" },
+        { "1.e5", 2, "after the decimal point" }, { "1e", 2, "in the exponent" }, { "1e+", 3, "in the exponent" }, { "[1E-]", 4, "in the exponent" },
+        { "0x10", 1, "expected nothing" }, { "1_000", 1, "expected nothing" }, { "\"", 1, "the text ends inside a string" },
+        { "\"abcdefghijk", 12, "the text ends inside a string" }, { "\"a\\", 3, "the text ends inside a string" }, { "\"a\\\"", 4, "the text ends inside a string" },
+        { "\"\\u12", 5, "the text ends inside a string" }, { "\"\\x41\"", 1, "unknown escape" }, { "\"\\'\"", 1, "unknown escape" },
+        { "\"\\u12g4\"", 1, "four hexadecimal" }, { "\"\\u+123\"", 1, "four hexadecimal" }, { "\"tab\there\"", 4, "control character" },
+        { "\"\n\"", 1, "control character" }, { "\"12345678\x1F\"", 9, "control character" }, { "\"\x80\"", 1, "UTF-8" }, { "\"\xC0\x80\"", 1, "UTF-8" },
+        { "\"\xC1\xBF\"", 1, "UTF-8" }, { "\"\xE0\x9F\xBF\"", 1, "UTF-8" }, { "\"\xF0\x8F\xBF\xBF\"", 1, "UTF-8" }, { "\"x\xED\xA0\x80\"", 2, "UTF-8" },
+        { "\"\xED\xBF\xBF\"", 1, "UTF-8" }, { "\"\xF4\x90\x80\x80\"", 1, "UTF-8" }, { "\"\xF5\x80\x80\x80\"", 1, "UTF-8" }, { "\"\xFF\"", 1, "UTF-8" },
+        { "\"\xC3\"", 1, "UTF-8" }, { "\"\xE2\x82\"", 1, "UTF-8" }, { "\"\xF0\x9F\x98", 1, "UTF-8" }, { "\xC2\xA0 1", 0, "expected a value" },
         { "{\"\xFF\":1}", 2, "UTF-8" } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         document d = document_of(rows[i].text);
@@ -94,8 +76,7 @@ static void test_refused(void) {
         CHECK_INT(d.result, VP_ERR_FORMAT);
         CHECK_INT(d.error.code, VP_ERR_FORMAT);
         CHECK_INT(d.error.offset, rows[i].offset);
-        check_note(strstr(d.error.text, rows[i].message) != NULL, __FILE__, __LINE__, "says \"%s\", not \"%s\"", d.error.text,
-                   rows[i].message);
+        check_note(strstr(d.error.text, rows[i].message) != NULL, __FILE__, __LINE__, "says \"%s\", not \"%s\"", d.error.text, rows[i].message);
         CHECK_INT(d.node_count, 0);
         CHECK(d.error.where[0] != 0);
         document_close(&d);
@@ -106,7 +87,6 @@ static void test_refused(void) {
     CHECK_INT(vp_json_parse(NULL, 0, NULL, 0, NULL, NULL, NULL), VP_ERR_FORMAT);
     CHECK_INT(vp_json_parse(NULL, 5, NULL, 0, NULL, NULL, NULL), VP_ERR_FORMAT);
 }
-
 static const char sample[] =
     "{\"name\": \"tiny\", \"shape\": [3, [4, {}], -5], \"o\": {\"x\": 1.5, \"\\u0079\": true, \"x\": null},\n"
     " \"caf\xC3\xA9\": \"a\\n\\\"\\u00e9\\ud83d\\ude00z\", \"big\": 9223372036854775807}";
@@ -121,7 +101,6 @@ static void test_prefixes(void) {
         document_close(&d);
     }
 }
-
 static void test_tree(void) {
     document d = document_of(sample);
     const vp_json *j = &d.json;
@@ -175,7 +154,6 @@ static void test_tree(void) {
     CHECK_INT(untouched.node_count, 0x5A5A5A5A);
     document_close(&d);
 }
-
 static void test_depth(void) {
     char text[200];
     document d;
@@ -189,17 +167,13 @@ static void test_depth(void) {
         document_close(&d);
     }
 }
-
 static void test_text(void) {
     static const struct { const char *json, *text; size_t bytes; } rows[] = {
-        { "\"\"", "", 0 }, { "\"plain\"", "plain", 5 }, { "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t", 8 },
-        { "\"a\\u0000b\"", "a\0b", 3 }, { "\"\\u0041\\u007f\"", "A\x7F", 2 },
-        { "\"\\u0080\\u07FF\"", "\xC2\x80\xDF\xBF", 4 }, { "\"\\u0800\\uffff\"", "\xE0\xA0\x80\xEF\xBF\xBF", 6 },
-        { "\"\\ud800\\udc00\"", "\xF0\x90\x80\x80", 4 },
-        { "\"\\uDBFF\\uDFFF\"", "\xF4\x8F\xBF\xBF", 4 }, { "\"\\ud83d\"", "\xEF\xBF\xBD", 3 }, { "\"\\udc00x\"", "\xEF\xBF\xBDx", 4 },
-        { "\"\\ud83d\\n\"", "\xEF\xBF\xBD\n", 4 },
-        { "\"\\ud83d\\ud83d\\ude00\"", "\xEF\xBF\xBD\xF0\x9F\x98\x80", 7 }, { "\"\\ud83d\\u0041\"", "\xEF\xBF\xBD" "A", 4 },
-        { "\"\\ude00\\ud83d\"", "\xEF\xBF\xBD\xEF\xBF\xBD", 6 },
+        { "\"\"", "", 0 }, { "\"plain\"", "plain", 5 }, { "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t", 8 }, { "\"a\\u0000b\"", "a\0b", 3 },
+        { "\"\\u0041\\u007f\"", "A\x7F", 2 }, { "\"\\u0080\\u07FF\"", "\xC2\x80\xDF\xBF", 4 }, { "\"\\u0800\\uffff\"", "\xE0\xA0\x80\xEF\xBF\xBF", 6 },
+        { "\"\\ud800\\udc00\"", "\xF0\x90\x80\x80", 4 }, { "\"\\uDBFF\\uDFFF\"", "\xF4\x8F\xBF\xBF", 4 }, { "\"\\ud83d\"", "\xEF\xBF\xBD", 3 },
+        { "\"\\udc00x\"", "\xEF\xBF\xBDx", 4 }, { "\"\\ud83d\\n\"", "\xEF\xBF\xBD\n", 4 }, { "\"\\ud83d\\ud83d\\ude00\"", "\xEF\xBF\xBD\xF0\x9F\x98\x80", 7 },
+        { "\"\\ud83d\\u0041\"", "\xEF\xBF\xBD" "A", 4 }, { "\"\\ude00\\ud83d\"", "\xEF\xBF\xBD\xEF\xBF\xBD", 6 },
         { "\"\\udc00\\udc00\"", "\xEF\xBF\xBD\xEF\xBF\xBD", 6 },
         { "\"\\\\u0041\"", "\\u0041", 6 }, { "\"\xC3\xA9\\u00e9\"", "\xC3\xA9\xC3\xA9", 4 } };
     char out[32];
@@ -227,20 +201,16 @@ static void test_text(void) {
     CHECK_INT(vp_json_text(&d.json, VP_JSON_NONE, out, sizeof out, &needed), VP_ERR_NOT_FOUND);
     document_close(&d);
 }
-
 static void test_integers(void) {
     static const struct { const char *text; vp_result result; int64_t value; } rows[] = {
-        { "0", VP_OK, 0 }, { "-0", VP_OK, 0 }, { "0.000", VP_OK, 0 }, { "0e99999999999999999999", VP_OK, 0 }, { "3", VP_OK, 3 },
-        { "3.0", VP_OK, 3 }, { "3e0", VP_OK, 3 }, { "30e-1", VP_OK, 3 },
-        { "0.3e1", VP_OK, 3 }, { "0.0000000000000000000000000000003e31", VP_OK, 3 }, { "-12.50e1", VP_OK, -125 },
-        { "1000", VP_OK, 1000 }, { "1e18", VP_OK, INT64_C(1000000000000000000) },
-        { "9223372036854775807", VP_OK, INT64_MAX }, { "922337203685477580.7e1", VP_OK, INT64_MAX },
-        { "-9223372036854775808", VP_OK, INT64_MIN }, { "-9223372036854775808.00", VP_OK, INT64_MIN },
-        { "9007199254740993", VP_OK, INT64_C(9007199254740993) }, { "9223372036854775808", VP_ERR_RANGE, 0 },
-        { "-9223372036854775809", VP_ERR_RANGE, 0 }, { "9999999999999999999", VP_ERR_RANGE, 0 },
-        { "18446744073709551616", VP_ERR_RANGE, 0 }, { "1e19", VP_ERR_RANGE, 0 }, { "1e99999999999999999999", VP_ERR_RANGE, 0 },
-        { "3.5", VP_ERR_FORMAT, 0 }, { "1e-1", VP_ERR_FORMAT, 0 },
-        { "1e-99999999999999999999", VP_ERR_FORMAT, 0 }, { "3.0000000000000000000000001", VP_ERR_FORMAT, 0 },
+        { "0", VP_OK, 0 }, { "-0", VP_OK, 0 }, { "0.000", VP_OK, 0 }, { "0e99999999999999999999", VP_OK, 0 }, { "3", VP_OK, 3 }, { "3.0", VP_OK, 3 },
+        { "3e0", VP_OK, 3 }, { "30e-1", VP_OK, 3 }, { "0.3e1", VP_OK, 3 }, { "0.0000000000000000000000000000003e31", VP_OK, 3 }, { "-12.50e1", VP_OK, -125 },
+        { "1000", VP_OK, 1000 }, { "1e18", VP_OK, INT64_C(1000000000000000000) }, { "9223372036854775807", VP_OK, INT64_MAX },
+        { "922337203685477580.7e1", VP_OK, INT64_MAX }, { "-9223372036854775808", VP_OK, INT64_MIN }, { "-9223372036854775808.00", VP_OK, INT64_MIN },
+        { "9007199254740993", VP_OK, INT64_C(9007199254740993) }, { "9223372036854775808", VP_ERR_RANGE, 0 }, { "-9223372036854775809", VP_ERR_RANGE, 0 },
+        { "9999999999999999999", VP_ERR_RANGE, 0 }, { "18446744073709551616", VP_ERR_RANGE, 0 }, { "1e19", VP_ERR_RANGE, 0 },
+        { "1e99999999999999999999", VP_ERR_RANGE, 0 }, { "3.5", VP_ERR_FORMAT, 0 }, { "1e-1", VP_ERR_FORMAT, 0 }, { "1e-99999999999999999999", VP_ERR_FORMAT, 0 },
+        { "3.0000000000000000000000001", VP_ERR_FORMAT, 0 },
         { "\"3\"", VP_ERR_MISMATCH, 0 }, { "true", VP_ERR_MISMATCH, 0 } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         document d = document_of(rows[i].text);
@@ -252,7 +222,6 @@ static void test_integers(void) {
         document_close(&d);
     }
 }
-
 /* compared with a plain search over all pairs, on random objects whose keys are spelled in several ways */
 static void test_duplicates(void) {
     static const char *const spelled[] = { "", "a", "\\u0061", "b", "ab", "\\u0061b", "a\\u0062", "ba", "\xC3\xA9", "\\u00e9", "\\u00E9x",
@@ -271,8 +240,7 @@ static void test_duplicates(void) {
         length = 0;
         text[length++] = '{';
         for (int i = 0; i < members; i++)
-            length += (size_t)sprintf(text + length, "%s\"%s\": {\"a\": 1, \"a\": []}",
-                              i ? ", " : "", spelled[random_bits() % (sizeof spelled / sizeof spelled[0])]);
+            length += (size_t)sprintf(text + length, "%s\"%s\": {\"a\": 1, \"a\": []}", i ? ", " : "", spelled[random_bits() % (sizeof spelled / sizeof spelled[0])]);
         text[length++] = '}';
         d = document_open(text, length);
         CHECK_INT(d.result, VP_OK);
@@ -293,8 +261,7 @@ static void test_duplicates(void) {
         check_case("6000 keys %s", k ? "and one of them twice" : "that differ");
         length = (size_t)sprintf(text, "{");
         for (int i = 0; i < 6000; i++)
-            length += (size_t)sprintf(text + length, "%s\"model.transformer.blocks.%d.weight\":%d", i ? "," : "",
-                              k && i == 5123 ? 17 : (i * 7919) % 6000, i);
+            length += (size_t)sprintf(text + length, "%s\"model.transformer.blocks.%d.weight\":%d", i ? "," : "", k && i == 5123 ? 17 : (i * 7919) % 6000, i);
         length += (size_t)sprintf(text + length, "}");
         d = document_open(text, length);
         CHECK_INT(vp_json_has_duplicates(&d.json, 0, scratch, 6000, &duplicate), VP_OK);
@@ -311,7 +278,6 @@ static void test_duplicates(void) {
     CHECK_INT(duplicate, 77);
     document_close(&d);
 }
-
 /* every lead byte with every continuation, against a decoder written the other way round: it decodes first, then checks that the encoding is canonical */
 static size_t utf8_reference(const unsigned char *p, size_t left) {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -382,7 +348,6 @@ static void test_controls(void) {
     CHECK_INT(vp_utf8_control("\xc0\x80", 2), 1);
     CHECK_INT(vp_utf8_control("", 0), 0);
 }
-
 static uint64_t bits_of(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -393,7 +358,6 @@ static double double_of(uint64_t bits) {
     memcpy(&value, &bits, sizeof value);
     return value;
 }
-
 /* hard cases computed by another implementation */
 static void test_numbers_golden(void) {
     const char *path = check_golden("json/numbers.tsv");
@@ -417,8 +381,7 @@ static void test_numbers_golden(void) {
             continue;
         }
         CHECK_INT(result, VP_OK);
-        check_note(bits_of(value) == strtoull(want, NULL, 16), __FILE__, __LINE__, "bits %016llx, expected %s",
-                   (unsigned long long)bits_of(value), want);
+        check_note(bits_of(value) == strtoull(want, NULL, 16), __FILE__, __LINE__, "bits %016llx, expected %s", (unsigned long long)bits_of(value), want);
         memset(out, 0x5A, sizeof out);
         CHECK_INT(vp_number_format(value, out), strlen(shown));
         CHECK_TEXT(out, shown);
@@ -428,7 +391,6 @@ static void test_numbers_golden(void) {
     CHECK(rows > 200);
     free(file);
 }
-
 /* the digits of a number, without sign, point, exponent and outer zeros */
 static int significant_digits(const char *text) {
     int count = 0, zeros = 0, begun = 0;
@@ -439,7 +401,6 @@ static int significant_digits(const char *text) {
     }
     return count;
 }
-
 /* Random doubles of every kind: the text reads back to the same bits, here and in the C library, and no text with one digit less does. */
 static void test_numbers_random(void) {
     char text[32], shorter[64];
@@ -481,7 +442,6 @@ static void test_numbers_random(void) {
     }
     CHECK_INT(wrong_back, 0);
 }
-
 static void test_number_errors(void) {
     static const char *const bad[] = { "", "-", "+1", "01", "1.", ".5", "1e", "1e+", "nan", "inf", "0x10", " 1", "1 ", "1,5", "--1",
             "1e5.0" };
@@ -507,7 +467,6 @@ static void test_number_errors(void) {
     CHECK_TEXT(out, "");
     CHECK_INT(vp_number_format(double_of(UINT64_C(0xFFF0) << 48), out), 0);
 }
-
 static void write_sample(vp_json_writer *w) {
     vp_json_begin_object(w);
     vp_json_key(w, "name");
@@ -554,7 +513,6 @@ static vp_result sink(void *user, const char *text, size_t bytes) {
     s->bytes += bytes;
     return VP_OK;
 }
-
 static void test_writer(void) {
     char buffer[1024], *exact;
     vp_json_writer w;
@@ -603,7 +561,6 @@ static void test_writer(void) {
     CHECK_INT(vp_json_finish(&w), VP_ERR_WRITE);
     CHECK_INT(s.calls_left, -1);
 }
-
 /* One letter is one call: { } [ ] k(ey) s(tring) i(nt) n(ull) N(aN) I(nfinity) u = bad UTF-8 string, U = bad key, z = NULL string, Z = NULL key,
  * r/R/q = good, bad and empty raw value, f = finish */
 static vp_result play(const char *calls) {
@@ -634,17 +591,13 @@ static vp_result play(const char *calls) {
     }
     return vp_json_finish(&w);
 }
-
 static void test_writer_misuse(void) {
     static const struct { const char *calls; vp_result result; } rows[] = {
-        { "i", VP_OK }, { "r", VP_OK }, { "{}", VP_OK }, { "[{k[]ks}i]", VP_OK }, { "", VP_ERR_STATE }, { "{", VP_ERR_STATE },
-        { "[", VP_ERR_STATE }, { "{k", VP_ERR_STATE },
-        { "ii", VP_ERR_STATE }, { "i[", VP_ERR_STATE }, { "{}{}", VP_ERR_STATE }, { "ir", VP_ERR_STATE }, { "}", VP_ERR_STATE },
-        { "]", VP_ERR_STATE }, { "{]", VP_ERR_STATE }, { "[}", VP_ERR_STATE },
-        { "{i}", VP_ERR_STATE }, { "{[]}", VP_ERR_STATE }, { "{ki i}", VP_ERR_STATE }, { "{kk}", VP_ERR_STATE }, { "{k}", VP_ERR_STATE },
-        { "[k", VP_ERR_STATE }, { "k", VP_ERR_STATE },
-        { "[i]]", VP_ERR_STATE }, { "{r}", VP_ERR_STATE }, { "N", VP_ERR_RANGE }, { "[I]", VP_ERR_RANGE }, { "u", VP_ERR_FORMAT },
-        { "{Ui}", VP_ERR_FORMAT }, { "z", VP_ERR_FORMAT }, { "{Zi}", VP_ERR_FORMAT },
+        { "i", VP_OK }, { "r", VP_OK }, { "{}", VP_OK }, { "[{k[]ks}i]", VP_OK }, { "", VP_ERR_STATE }, { "{", VP_ERR_STATE }, { "[", VP_ERR_STATE },
+        { "{k", VP_ERR_STATE }, { "ii", VP_ERR_STATE }, { "i[", VP_ERR_STATE }, { "{}{}", VP_ERR_STATE }, { "ir", VP_ERR_STATE }, { "}", VP_ERR_STATE },
+        { "]", VP_ERR_STATE }, { "{]", VP_ERR_STATE }, { "[}", VP_ERR_STATE }, { "{i}", VP_ERR_STATE }, { "{[]}", VP_ERR_STATE }, { "{ki i}", VP_ERR_STATE },
+        { "{kk}", VP_ERR_STATE }, { "{k}", VP_ERR_STATE }, { "[k", VP_ERR_STATE }, { "k", VP_ERR_STATE }, { "[i]]", VP_ERR_STATE }, { "{r}", VP_ERR_STATE },
+        { "N", VP_ERR_RANGE }, { "[I]", VP_ERR_RANGE }, { "u", VP_ERR_FORMAT }, { "{Ui}", VP_ERR_FORMAT }, { "z", VP_ERR_FORMAT }, { "{Zi}", VP_ERR_FORMAT },
         { "[R]", VP_ERR_FORMAT }, { "[q]", VP_ERR_FORMAT }, { "[N]]", VP_ERR_RANGE }, { "]N", VP_ERR_STATE } };
     char deep[140] = {0}, buffer[8];
     vp_json_writer w;
@@ -682,7 +635,6 @@ static void test_writer_misuse(void) {
     CHECK_INT(vp_json_finish(&w), VP_ERR_STATE);
     CHECK_TEXT(buffer, "\"longer");
 }
-
 int main(void) {
     RUN_TESTS(test_accepted, test_refused, test_prefixes, test_tree, test_depth, test_text, test_integers,
               test_duplicates, test_utf8, test_controls, test_numbers_golden, test_numbers_random, test_number_errors,

@@ -27,7 +27,6 @@ static int holds(const char *path, const char *text, size_t bytes) {
     free(found);
     return same;
 }
-
 static void test_write(void) {
     static const char text[] = "one\ntwo\r\n\032three\0four"; /* characters that a text mode would change */
     vp_output output;

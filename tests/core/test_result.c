@@ -27,37 +27,36 @@ static void test_texts(void) {
     CHECK_TEXT(vp_result_text((vp_result)-13), "unknown result code");
     CHECK_TEXT(vp_result_text((vp_result)5), "unknown result code");
 }
-
 static void test_fail(void) {
     vp_error error;
     char text[1000];
-    check_case("vp_fail fills, truncates and keeps one line");
-    CHECK_INT(vp_fail(NULL, VP_ERR_READ, -1, "x", "y"), VP_ERR_READ);
+    check_case("vp_error_set fills, truncates and keeps one line");
+    CHECK_INT(vp_error_set(NULL, VP_ERR_READ, -1, "x", "y"), VP_ERR_READ);
     memset(&error, 0xA5, sizeof error);
-    CHECK_INT(vp_fail(&error, VP_ERR_FORMAT, 77, "file.json", "bad"), VP_ERR_FORMAT);
+    CHECK_INT(vp_error_set(&error, VP_ERR_FORMAT, 77, "file.json", "bad"), VP_ERR_FORMAT);
     CHECK_INT(error.code, VP_ERR_FORMAT);
     CHECK_INT(error.offset, 77);
     CHECK_TEXT(error.where, "file.json");
     CHECK_TEXT(error.text, "bad");
-    vp_fail(&error, VP_ERR_READ, -1, NULL, NULL);
+    vp_error_set(&error, VP_ERR_READ, -1, NULL, NULL);
     CHECK_TEXT(error.where, "");
     CHECK_TEXT(error.text, "");
-    vp_fail(&error, VP_ERR_READ, -1, "a\nb\033c\x7f", "tab\there");
+    vp_error_set(&error, VP_ERR_READ, -1, "a\nb\033c\x7f", "tab\there");
     CHECK_TEXT(error.where, "a?b?c?");
     CHECK_TEXT(error.text, "tab?here");
-    vp_fail(&error, VP_ERR_READ, -1, "a\xc3", "\xff name\xe2\x82: \xc3\xa9\xc3");
+    vp_error_set(&error, VP_ERR_READ, -1, "a\xc3", "\xff name\xe2\x82: \xc3\xa9\xc3");
     CHECK_TEXT(error.where, "a\xc3"); /* a path may contain any bytes */
     CHECK_TEXT(error.text, "? name??: \xc3\xa9?");
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;
-    vp_fail(&error, VP_ERR_READ, -1, text, text);
+    vp_error_set(&error, VP_ERR_READ, -1, text, text);
     CHECK_INT(strlen(error.where), sizeof error.where - 1);
     CHECK_INT(strlen(error.text), sizeof error.text - 1);
     check_case("a long path keeps its end, after three dots; a character at the cut is dropped as a whole");
     for (size_t length = sizeof error.where - 2; length < sizeof error.where + 3; length++) {
         memset(text, 'x', sizeof text);
         memcpy(text + length - 2, "/f", 3);
-        vp_fail(&error, VP_ERR_READ, -1, text, "");
+        vp_error_set(&error, VP_ERR_READ, -1, text, "");
         CHECK_INT(strlen(error.where), length < sizeof error.where ? length : sizeof error.where - 1);
         CHECK(!strncmp(error.where, "...", 3) == (length >= sizeof error.where) && !strcmp(error.where + strlen(error.where) - 3, "x/f"));
     }
@@ -65,26 +64,24 @@ static void test_fail(void) {
         memset(text, 'x', sizeof text);
         text[sizeof error.where + 20] = 0;
         memcpy(text + 20 + length, "\xe2\x82\xac", 3);
-        vp_fail(&error, VP_ERR_READ, -1, text, "");
+        vp_error_set(&error, VP_ERR_READ, -1, text, "");
         CHECK_INT(strlen(error.where), sizeof error.where - 1 - (length == 2 ? 1 : length == 3 ? 2 : 0));
         CHECK_INT(vp_utf8_valid_bytes(error.where, strlen(error.where)), strlen(error.where));
         CHECK_INT(strstr(error.where, "\xe2\x82\xac") != NULL, length > 3);
     }
 }
-
 static void test_message(void) {
-    vp_message m = {{0}, 0};
+    vp_impl_message m = {{0}, 0};
     check_case("messages can print every int64, and stop at their end");
-    vp_message_int(&m, INT64_MIN);
-    vp_message_text(&m, " ");
-    vp_message_int(&m, INT64_MAX);
-    vp_message_text(&m, " ");
-    vp_message_int(&m, 0);
+    vp_impl_message_int(&m, INT64_MIN);
+    vp_impl_message_text(&m, " ");
+    vp_impl_message_int(&m, INT64_MAX);
+    vp_impl_message_text(&m, " ");
+    vp_impl_message_int(&m, 0);
     CHECK_TEXT(m.text, "-9223372036854775808 9223372036854775807 0");
-    for (int i = 0; i < 100; i++) vp_message_text(&m, "12345678");
+    for (int i = 0; i < 100; i++) vp_impl_message_text(&m, "12345678");
     CHECK_INT(strlen(m.text), sizeof m.text - 1);
 }
-
 static void test_arena(void) {
     static unsigned char memory[4096 + 1];
     vp_arena arena;
@@ -111,7 +108,6 @@ static void test_arena(void) {
     arena.capacity_bytes = arena.used_bytes = 0;
     CHECK(vp_arena_take(&arena, 0, 1) == NULL);
 }
-
 static void test_sizes(void) {
     size_t out = 7;
     check_case("size arithmetic with overflow checks");
@@ -121,7 +117,6 @@ static void test_sizes(void) {
     CHECK(vp_size_add(SIZE_MAX - 1, 1, &out) && out == SIZE_MAX);
     CHECK(!vp_size_add(SIZE_MAX, 1, &out) && out == SIZE_MAX);
 }
-
 int main(void) {
     RUN_TESTS(test_texts, test_fail, test_message, test_arena, test_sizes);
     return check_done("test_result");

@@ -3,13 +3,14 @@
 #include "support/check.h"
 #include "support/scan.h"
 #include "vlmprof.h"
+#include "data/choice.h"
+#include "model/model.h"
 
 static char *golden_text(const char *relative) {
     char *text = check_read(check_golden(relative), NULL);
     check_note(text != NULL, __FILE__, __LINE__, "%s is missing", relative);
     return text;
 }
-
 static void test_choice(void) {
     const char *p;
     int entries = 0;
@@ -33,7 +34,6 @@ static void test_choice(void) {
     CHECK_INT(entries, 30);
     free(text);
 }
-
 static void test_dataset(void) {
     const char *p;
     int entries = 0;
@@ -55,7 +55,6 @@ static void test_dataset(void) {
     CHECK_INT(entries, 6);
     free(text);
 }
-
 /* every object in one list of draws.json: calls the given draw once per value and compares */
 static int draws_of(const char *text, const char *key, double (*draw)(vp_random *random, double n)) {
     const char *p = scan_key(text, key, NULL), *end = p ? scan_close(p) : NULL;
@@ -75,7 +74,6 @@ static int draws_of(const char *text, const char *key, double (*draw)(vp_random 
     }
     return entries;
 }
-
 static double draw_u32(vp_random *random, double n) { (void)n; return vp_random_u32(random); }
 static double draw_double(vp_random *random, double n) { (void)n; return vp_random_double(random); }
 static double draw_below(vp_random *random, double n) { return (double)vp_random_below(random, (uint64_t)n - 1); }
@@ -96,7 +94,6 @@ static void permutations_of(const char *text, const char *key, int expected) {
     }
     CHECK_INT(entries, expected);
 }
-
 /* several kinds of draws alternate on one generator: each must consume as many numbers as numpy */
 static void mixed_calls(const char *calls) {
     const char *p = calls + 1, *end = scan_close(calls);
@@ -122,7 +119,6 @@ static void mixed_calls(const char *calls) {
     }
     CHECK(count > 20);
 }
-
 static void test_draws(void) {
     check_case("draws.json: words, doubles, bounded draws");
     char *text = golden_text("sampler/draws.json");
@@ -154,7 +150,6 @@ static void test_draws(void) {
     CHECK_INT(random.position, 1);
     free(text);
 }
-
 /* scores of one entry of blocks.json; 0 if there are none */
 static int blocks_scores(const char *entry, int32_t total, double *scores, int32_t *order) {
     const char *list = scan_key(entry, "scores", NULL);
@@ -172,7 +167,6 @@ static int blocks_scores(const char *entry, int32_t total, double *scores, int32
     free(pairs);
     return 1;
 }
-
 static void test_blocks(void) {
     enum { TOTAL = 16 };
     int entries = 0, equal = 0, refused = 0;
@@ -194,7 +188,7 @@ static void test_blocks(void) {
         }
         double *want = scan_numbers(list, &count);
         for (i = 0; i <= TOTAL; i++) blocks[i] = poison;
-        vp_result result = vp_sampler_blocks(TOTAL, active, scored ? scores : NULL, scored ? order : NULL, blocks);
+        vp_result result = choose_active_blocks(TOTAL, active, scored ? scores : NULL, scored ? order : NULL, blocks);
         if (active > TOTAL) { /* known difference: the reference silently truncates */
             CHECK_INT(result, VP_ERR_RANGE);
             refused++;
@@ -215,7 +209,6 @@ static void test_blocks(void) {
     CHECK_INT(equal, 204 - 36 - 8); /* 8 crashed */
     free(text);
 }
-
 /* the scores of a file {"block": score} and the blocks' order in it; with `reversed` as if the file were reversed */
 static int importance_file(const char *name, int reversed, double *scores, int32_t *order) {
     char *text = golden_text(name);
@@ -237,7 +230,6 @@ static int importance_file(const char *name, int reversed, double *scores, int32
     free(text);
     return found;
 }
-
 /* Two files of the experiments: the blocks between the first and last enter by falling score; worked out by hand. */
 static void test_importance_files(void) {
     static const struct { const char *name; int reversed, scored; int32_t by_score[14]; } table[] = {
@@ -254,7 +246,7 @@ static void test_importance_files(void) {
             unsigned want = 1u, got = 0;
             if (active > 1) want |= 1u << 15; /* one block is the first; two are the first and the last */
             for (k = 0; k < active - 2; k++) want |= 1u << table[i].by_score[k];
-            CHECK_INT(vp_sampler_blocks(16, active, scores, order, blocks), VP_OK);
+            CHECK_INT(choose_active_blocks(16, active, scores, order, blocks), VP_OK);
             for (k = 0; k < active; k++) {
                 got |= 1u << blocks[k];
                 CHECK(k == 0 || blocks[k] > blocks[k - 1]);
@@ -263,7 +255,6 @@ static void test_importance_files(void) {
         }
     }
 }
-
 static void test_errors(void) {
     int64_t scratch[4] = {9, 9, 9, 9};
     int32_t blocks[4] = {7, 7, 7, 7};
@@ -277,34 +268,33 @@ static void test_errors(void) {
     CHECK_INT(vp_sampler_dataset(1, 0, 5, scratch, &kept), VP_OK);
     CHECK_INT(kept, 0);
     CHECK_INT(scratch[0], 9);
-    CHECK_INT(vp_sampler_blocks(4, 0, NULL, NULL, blocks), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_blocks(4, 5, NULL, NULL, blocks), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_blocks(0, 0, NULL, NULL, blocks), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_blocks(INT32_MIN, INT32_MIN, NULL, NULL, blocks), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_blocks(4, 4, scores, NULL, blocks), VP_ERR_MISMATCH);
+    CHECK_INT(choose_active_blocks(4, 0, NULL, NULL, blocks), VP_ERR_RANGE);
+    CHECK_INT(choose_active_blocks(4, 5, NULL, NULL, blocks), VP_ERR_RANGE);
+    CHECK_INT(choose_active_blocks(0, 0, NULL, NULL, blocks), VP_ERR_RANGE);
+    CHECK_INT(choose_active_blocks(INT32_MIN, INT32_MIN, NULL, NULL, blocks), VP_ERR_RANGE);
+    CHECK_INT(choose_active_blocks(4, 4, scores, NULL, blocks), VP_ERR_MISMATCH);
     CHECK(blocks[0] == 7 && blocks[3] == 7);
-    CHECK_INT(vp_sampler_blocks(4, 3, scores, NULL, blocks), VP_OK);
+    CHECK_INT(choose_active_blocks(4, 3, scores, NULL, blocks), VP_OK);
     CHECK(blocks[0] == 0 && blocks[1] == 1 && blocks[2] == 3 && blocks[3] == 7);
-    CHECK_INT(vp_sampler_blocks(1, 1, scores + 1, NULL, blocks), VP_OK);
+    CHECK_INT(choose_active_blocks(1, 1, scores + 1, NULL, blocks), VP_OK);
     CHECK_INT(blocks[0], 0);
-    CHECK_INT(vp_sampler_blocks(2, 2, scores, NULL, blocks), VP_OK);
+    CHECK_INT(choose_active_blocks(2, 2, scores, NULL, blocks), VP_OK);
     CHECK(blocks[0] == 0 && blocks[1] == 1);
     scores[1] = scores[2] = 1; /* a tie: by the file's order, or by index */
-    CHECK_INT(vp_sampler_blocks(4, 3, scores, NULL, blocks), VP_OK);
+    CHECK_INT(choose_active_blocks(4, 3, scores, NULL, blocks), VP_OK);
     CHECK_INT(blocks[1], 1);
-    CHECK_INT(vp_sampler_blocks(4, 3, scores, order, blocks), VP_OK);
+    CHECK_INT(choose_active_blocks(4, 3, scores, order, blocks), VP_OK);
     CHECK_INT(blocks[1], 2);
     scores[0] = scores[1] = scores[2] = scores[3] = (double)NAN; /* a file with only NaN is invalid */
-    CHECK_INT(vp_sampler_blocks(4, 2, scores, NULL, blocks), VP_OK);
+    CHECK_INT(choose_active_blocks(4, 2, scores, NULL, blocks), VP_OK);
     CHECK(blocks[0] == 0 && blocks[1] == 1);
     scores[1] = -(double)INFINITY; /* the lowest score is still a score */
     scores[2] = (double)INFINITY;
-    CHECK_INT(vp_sampler_blocks(4, 4, scores, NULL, blocks), VP_OK);
+    CHECK_INT(choose_active_blocks(4, 4, scores, NULL, blocks), VP_OK);
     CHECK(blocks[1] == 1 && blocks[2] == 2);
-    CHECK_INT(vp_sampler_blocks(4, 3, scores, NULL, blocks), VP_OK);
+    CHECK_INT(choose_active_blocks(4, 3, scores, NULL, blocks), VP_OK);
     CHECK_INT(blocks[1], 2);
 }
-
 /* ---- knob grids: golden rows are compared as text, so that tiers and numbers are treated alike */
 typedef struct word { const char *at; size_t bytes; } word;
 
@@ -312,7 +302,6 @@ static int same_words(const word *a, const word *b, size_t count) {
     for (size_t i = 0; i < count; i++) if (a[i].bytes != b[i].bytes || memcmp(a[i].at, b[i].at, a[i].bytes) != 0) return 0;
     return 1;
 }
-
 /* all words inside the bracket at `text`, at any nesting; malloc'ed */
 static word *words_of(const char *text, size_t *count) {
     const char *end = scan_close(text);
@@ -328,7 +317,6 @@ static word *words_of(const char *text, size_t *count) {
     }
     return out;
 }
-
 /* the number of rows of three that remain without duplicates */
 static size_t without_repeats(word *rows, size_t count) {
     size_t kept = 0, i, k;
@@ -338,7 +326,6 @@ static size_t without_repeats(word *rows, size_t count) {
     }
     return kept;
 }
-
 static void grid_golden(const char *entry, const char *first_knob, int is_core) {
     enum { MOST = 512 };
     const char *names[3] = {first_knob, "top_k", "blocks"}, *name = scan_key(entry, "strategy", NULL) + 1;
@@ -347,22 +334,22 @@ static void grid_golden(const char *entry, const char *first_knob, int is_core) 
     word *lists[3], *rows, *found;
     int32_t counts[3];
     size_t i, k, count, configurations, kept, needed = 0, duplicates = 99;
-    vp_grid_strategy strategy = VP_GRID_FULL;
+    enum grid_strategy strategy = GRID_FULL;
     memcpy(text, name, strcspn(name, "\""));
-    CHECK_INT(vp_sampler_strategy_find(text, &strategy), VP_OK);
-    if (is_core) strategy = VP_GRID_FULL; /* known difference: the core experiment accepts any name and runs the full grid */
-    if (strategy == VP_GRID_LHS) strategy = VP_GRID_SEED_LHS; /* known difference: the reference's lhs is not a Latin hypercube */
+    CHECK_INT(find_strategy(text, &strategy), VP_OK);
+    if (is_core) strategy = GRID_FULL; /* known difference: the core experiment accepts any name and runs the full grid */
+    if (strategy == GRID_LHS) strategy = GRID_SEED_LHS; /* known difference: the reference's lhs is not a Latin hypercube */
     for (k = 0; k < 3; k++) {
         lists[k] = words_of(scan_key(entry, names[k], NULL), &count);
         counts[k] = (int32_t)count;
     }
     found = words_of(scan_key(entry, "configurations", NULL), &configurations);
     configurations = without_repeats(found, configurations / 3);
-    rows = words_of(scan_key(entry, strategy == VP_GRID_SEED_LHS ? "draws_before_duplicates_removed" : "configurations", NULL), &count);
+    rows = words_of(scan_key(entry, strategy == GRID_SEED_LHS ? "draws_before_duplicates_removed" : "configurations", NULL), &count);
     count /= 3;
     kept = without_repeats(rows, count);
     for (i = 0; i <= MOST; i++) index[i][0] = index[i][1] = index[i][2] = -77;
-    CHECK_INT(vp_sampler_grid(strategy, counts, 3, 42, 0, index[0], kept, &needed, &duplicates), VP_OK);
+    CHECK_INT(choose_points(strategy, counts, 3, 42, 0, index[0], kept, &needed, &duplicates), VP_OK);
     CHECK_INT(needed, kept);
     CHECK_INT(kept, configurations);
     CHECK_INT(duplicates, count - kept);
@@ -381,7 +368,6 @@ static void grid_golden(const char *entry, const char *first_knob, int is_core) 
     for (k = 0; k < 3; k++) free(lists[k]);
     FREE_ALL(found, rows);
 }
-
 static void test_strategies(void) {
     const char *part, *end, *p;
     int entries = 0, round;
@@ -395,17 +381,16 @@ static void test_strategies(void) {
     }
     free(text);
 }
-
 static size_t row_bytes;
 static int compare_rows(const void *a, const void *b) { return memcmp(a, b, row_bytes); }
 
 /* The properties of a Latin hypercube: each value of each knob occurs floor(points / n) times or once more, no point occurs twice, and none is outside the grid. */
 static void latin_design_of(const int32_t *counts, int knobs, size_t points, uint32_t seed) {
-    static int32_t index[(VP_GRID_LHS_POINTS_MAX + 1) * VP_GRID_KNOBS_MAX];
+    static int32_t index[(GRID_LHS_POINTS_MAX + 1) * GRID_KNOBS_MAX];
     const size_t width = (size_t)knobs;
     size_t needed = 0, duplicates = 99, i;
     memset(index, 0xb3, sizeof index);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, counts, knobs, seed, points, index, points, &needed, &duplicates), VP_OK);
+    CHECK_INT(choose_points(GRID_LHS, counts, knobs, seed, points, index, points, &needed, &duplicates), VP_OK);
     CHECK_INT(needed, points);
     CHECK_INT(duplicates, 0);
     CHECK_INT((uint32_t)index[width * points], 0xb3b3b3b3u);
@@ -438,25 +423,24 @@ static void latin_design(const int32_t *counts, size_t points, uint32_t seed) { 
 
 /* A grid of any number of knobs is the product of the choices from each list. */
 static void test_more_knobs(void) {
-    static const int32_t lists[VP_GRID_KNOBS_MAX] = {4, 6, 1, 5, 2, 1, 3, 1};
-    static int32_t index[4 * 6 * 5 * 2 * 3 * VP_GRID_KNOBS_MAX];
+    static const int32_t lists[GRID_KNOBS_MAX] = {4, 6, 1, 5, 2, 1, 3, 1};
+    static int32_t index[4 * 6 * 5 * 2 * 3 * GRID_KNOBS_MAX];
     check_case("grids of one to eight knobs are products of their lists; the second list has boundary's five indices");
-    for (int strategy = VP_GRID_FULL; strategy <= VP_GRID_CUSTOM_SPARSE; strategy++)
-        for (int32_t knobs = 1; knobs <= VP_GRID_KNOBS_MAX; knobs++) {
-            size_t needed = 0, total = 1, repeats = 0, all = 1, places[VP_GRID_KNOBS_MAX];
-            int32_t alone[VP_GRID_KNOBS_MAX][6];
+    for (int strategy = GRID_FULL; strategy <= GRID_CUSTOM_SPARSE; strategy++)
+        for (int32_t knobs = 1; knobs <= GRID_KNOBS_MAX; knobs++) {
+            size_t needed = 0, total = 1, repeats = 0, all = 1, places[GRID_KNOBS_MAX];
+            int32_t alone[GRID_KNOBS_MAX][6];
             for (int32_t k = 0; k < knobs; k++) {
                 const int32_t two[2] = {1, lists[k]}; /* as a first or as a second list */
                 int32_t pairs[6 * 2];
-                CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, k == 1 ? two : two + 1, k == 1 ? 2 : 1, 0, 0, pairs, 6, &places[k], NULL), VP_OK);
+                CHECK_INT(choose_points((enum grid_strategy)strategy, k == 1 ? two : two + 1, k == 1 ? 2 : 1, 0, 0, pairs, 6, &places[k], NULL), VP_OK);
                 for (size_t i = 0; i < places[k] && i < 6; i++) alone[k][i] = k == 1 ? pairs[2 * i + 1] : pairs[i];
                 total *= places[k];
-                all *= strategy == VP_GRID_BOUNDARY && k == 1 ? 5 : 3;
+                all *= strategy == GRID_BOUNDARY && k == 1 ? 5 : 3;
             }
-            CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, lists, knobs, 0, 0, index, 720,
-                                      &needed, &repeats), VP_OK);
+            CHECK_INT(choose_points((enum grid_strategy)strategy, lists, knobs, 0, 0, index, 720, &needed, &repeats), VP_OK);
             CHECK_INT(needed, total);
-            CHECK_INT(repeats, strategy == VP_GRID_STRATIFIED || strategy == VP_GRID_BOUNDARY ? all - total : 0);
+            CHECK_INT(repeats, strategy == GRID_STRATIFIED || strategy == GRID_BOUNDARY ? all - total : 0);
             for (size_t row = 0; row < needed && row < total; row++) {
                 size_t rest = row;
                 for (int32_t k = knobs; k-- > 0; rest /= places[k]) CHECK_INT(index[row * (size_t)knobs + (size_t)k], alone[k][rest % places[k]]);
@@ -464,7 +448,7 @@ static void test_more_knobs(void) {
         }
     check_case("lhs: one, two, four and eight knobs, every number of points: balanced and without duplicates");
     for (int code = 0; code < 81; code++) {
-        const int32_t counts[VP_GRID_KNOBS_MAX] = {1 + code % 3, 1 + code / 3 % 3, 1 + code / 9 % 3, 1 + code / 27, 2, 1, 1, 2};
+        const int32_t counts[GRID_KNOBS_MAX] = {1 + code % 3, 1 + code / 3 % 3, 1 + code / 9 % 3, 1 + code / 27, 2, 1, 1, 2};
         const size_t pair = (size_t)(counts[0] * counts[1]), four = pair * (size_t)(counts[2] * counts[3]);
         for (size_t points = 1; points <= 4 * four; points++) {
             if (points <= (size_t)counts[0]) latin_design_of(counts, 1, points, (uint32_t)code);
@@ -472,19 +456,18 @@ static void test_more_knobs(void) {
             if (points <= four) latin_design_of(counts, 4, points, (uint32_t)code);
             if (points % 7 == 0) latin_design_of(counts, 8, points, (uint32_t)code);
         }
-        if (code == 80) CHECK_INT(vp_sampler_lhs_points(counts, 8), 50);
-        if (code == 80) CHECK_INT(vp_sampler_lhs_points(counts, 4), 20);
+        if (code == 80) CHECK_INT(default_lhs_points(counts, 8), 50);
+        if (code == 80) CHECK_INT(default_lhs_points(counts, 4), 20);
     }
     check_case("grids have one to eight knobs");
-    for (int strategy = 0; strategy <= VP_GRID_STRATEGY_LAST_; strategy++) {
+    for (int strategy = 0; strategy <= GRID_STRATEGY_LAST_; strategy++) {
         size_t needed = 77;
-        CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, lists, 0, 1, 1, index, 9, &needed, NULL), VP_ERR_RANGE);
-        CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, lists, VP_GRID_KNOBS_MAX + 1, 1, 1, index, 9, &needed, NULL), VP_ERR_RANGE);
+        CHECK_INT(choose_points((enum grid_strategy)strategy, lists, 0, 1, 1, index, 9, &needed, NULL), VP_ERR_RANGE);
+        CHECK_INT(choose_points((enum grid_strategy)strategy, lists, GRID_KNOBS_MAX + 1, 1, 1, index, 9, &needed, NULL), VP_ERR_RANGE);
         CHECK_INT(needed, 77);
     }
-    CHECK(!vp_sampler_lhs_points(lists, 0) && !vp_sampler_lhs_points(lists, -1) && !vp_sampler_lhs_points(lists, VP_GRID_KNOBS_MAX + 1));
+    CHECK(!default_lhs_points(lists, 0) && !default_lhs_points(lists, -1) && !default_lhs_points(lists, GRID_KNOBS_MAX + 1));
 }
-
 static void test_latin(void) {
     const uint32_t seed = 20261122;
     const int32_t most[3] = {1, INT32_MAX, 4096}, cube[3] = {3, 3, 3}, line[3] = {8, 8, 8};
@@ -503,25 +486,25 @@ static void test_latin(void) {
         for (k = 0; k < 3; k++) total *= (uint64_t)(counts[k] = 1 + (int32_t)vp_random_below(&random, round % 3 ? 11 : 70));
         latin_design(counts, 1 + (size_t)vp_random_below(&random, (total < 300 ? total : 300) - 1), vp_random_u32(&random));
         if (total <= 300) latin_design(counts, (size_t)total, vp_random_u32(&random));
-        latin_design(counts, vp_sampler_lhs_points(counts, 3), vp_random_u32(&random));
+        latin_design(counts, default_lhs_points(counts, 3), vp_random_u32(&random));
     }
     counts[0] = 17, counts[1] = 4097, counts[2] = 100000;
-    latin_design(counts, VP_GRID_LHS_POINTS_MAX, 1);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, most, 3, 1, 4, other[0], 4, NULL, NULL), VP_OK);
+    latin_design(counts, GRID_LHS_POINTS_MAX, 1);
+    CHECK_INT(choose_points(GRID_LHS, most, 3, 1, 4, other[0], 4, NULL, NULL), VP_OK);
     for (k = 0; k < 4; k++) CHECK(other[k][0] == 0 && other[k][1] >= 0 && other[k][2] >= 0 && other[k][2] < 4096);
     check_case("lhs: a seed gives the same design everywhere");
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, 42, 4, other[0], 4, NULL, NULL), VP_OK);
+    CHECK_INT(choose_points(GRID_LHS, line, 3, 42, 4, other[0], 4, NULL, NULL), VP_OK);
     CHECK(memcmp(pinned, other, sizeof pinned) == 0);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, 43, 4, other[0], 4, NULL, NULL), VP_OK);
+    CHECK_INT(choose_points(GRID_LHS, line, 3, 43, 4, other[0], 4, NULL, NULL), VP_OK);
     CHECK(memcmp(pinned, other, sizeof pinned) != 0);
     check_case("lhs: every value has its probability, and knobs are independent (seeds 0 to 3199)");
     for (round = 0; round < 3200; round++) { /* 8 points in 8 x 8 x 8: a value of one knob meets each value of another with probability 1 in 8 */
         int32_t index[9][3];
-        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, (uint32_t)round, 8, index[0], 8, NULL, NULL), VP_OK);
+        CHECK_INT(choose_points(GRID_LHS, line, 3, (uint32_t)round, 8, index[0], 8, NULL, NULL), VP_OK);
         for (k = 0; k < 8; k++) places[index[k][0]][index[k][round & 1 ? 1 : 2]]++;
-        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, (uint32_t)round, 4, other[0], 4, NULL, NULL), VP_OK);
+        CHECK_INT(choose_points(GRID_LHS, line, 3, (uint32_t)round, 4, other[0], 4, NULL, NULL), VP_OK);
         for (k = 0; k < 4; k++) taken[other[k][round % 3]]++;
-        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, cube, 3, (uint32_t)round, 9, index[0], 9, NULL, NULL), VP_OK);
+        CHECK_INT(choose_points(GRID_LHS, cube, 3, (uint32_t)round, 9, index[0], 9, NULL, NULL), VP_OK);
         for (k = 0, i = 0; k < 9; k++) i += index[k][0] == index[k][2];
         diagonal += i;
     }
@@ -529,57 +512,55 @@ static void test_latin(void) {
     for (i = 0; i < 8; i++) for (k = 0; k < 8; k++) CHECK_NEAR(places[i][k], 400, 6 * sqrt(3200 * (1.0 / 8) * (7.0 / 8))); /* 6 sigma of a binomial */
     CHECK_NEAR(diagonal, 3200 * 3, 6 * sqrt(3200 * 9.0)); /* 3 of 9 on average; a variance of 9 per design is generous */
 }
-
 static void test_grid_errors(void) {
     const int32_t none[3] = {3, 0, 5}, negative[3] = {3, 2, INT32_MIN}, small[3] = {2, 3, 4}, one[3] = {1, 1, 1}, huge[3] = {INT32_MAX, INT32_MAX, INT32_MAX};
     int32_t index[24][3] = {{-5}};
     size_t needed = 77, duplicates = 77;
-    vp_grid_strategy strategy = VP_GRID_LHS;
+    enum grid_strategy strategy = GRID_LHS;
     int i;
     check_case("grid strategies: names");
-    for (i = 0; i <= VP_GRID_STRATEGY_LAST_; i++) {
-        CHECK_INT(vp_sampler_strategy_find(vp_sampler_strategy_name(i), &strategy), VP_OK);
+    for (i = 0; i <= GRID_STRATEGY_LAST_; i++) {
+        CHECK_INT(find_strategy(strategy_name(i), &strategy), VP_OK);
         CHECK_INT(strategy, i);
     }
-    CHECK(!vp_sampler_strategy_name(i) && !vp_sampler_strategy_name(-1) && !vp_sampler_strategy_name(INT32_MIN));
-    CHECK_TEXT(vp_sampler_strategy_name(VP_GRID_SEED_LHS), "seed_lhs");
-    strategy = VP_GRID_LHS;
-    CHECK_INT(vp_sampler_strategy_find("Full", &strategy), VP_ERR_NOT_FOUND);
-    CHECK_INT(vp_sampler_strategy_find("", &strategy), VP_ERR_NOT_FOUND);
-    CHECK_INT(vp_sampler_strategy_find(NULL, &strategy), VP_ERR_NOT_FOUND);
-    CHECK_INT(strategy, VP_GRID_LHS);
+    CHECK(!strategy_name(i) && !strategy_name(-1) && !strategy_name(INT32_MIN));
+    CHECK_TEXT(strategy_name(GRID_SEED_LHS), "seed_lhs");
+    strategy = GRID_LHS;
+    CHECK_INT(find_strategy("Full", &strategy), VP_ERR_NOT_FOUND);
+    CHECK_INT(find_strategy("", &strategy), VP_ERR_NOT_FOUND);
+    CHECK_INT(find_strategy(NULL, &strategy), VP_ERR_NOT_FOUND);
+    CHECK_INT(strategy, GRID_LHS);
     check_case("grids reject impossible arguments");
-    for (i = 0; i <= VP_GRID_STRATEGY_LAST_; i++) {
-        CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, none, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-        CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, negative, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    for (i = 0; i <= GRID_STRATEGY_LAST_; i++) {
+        CHECK_INT(choose_points((enum grid_strategy)i, none, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+        CHECK_INT(choose_points((enum grid_strategy)i, negative, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     }
-    CHECK_INT(vp_sampler_grid((vp_grid_strategy)7, small, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 3, 1, 0, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 3, 1, 25, index[0], 99, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, huge, 3, 1, VP_GRID_LHS_POINTS_MAX + 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_FULL, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(choose_points((enum grid_strategy)7, small, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(choose_points(GRID_LHS, small, 3, 1, 0, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(choose_points(GRID_LHS, small, 3, 1, 25, index[0], 99, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(choose_points(GRID_LHS, huge, 3, 1, GRID_LHS_POINTS_MAX + 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(choose_points(GRID_FULL, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(choose_points(GRID_CUSTOM_SPARSE, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     CHECK(needed == 77 && duplicates == 77 && index[0][0] == -5);
     check_case("grids: a buffer that is too small returns the needed count and no points");
-    CHECK_INT(vp_sampler_grid(VP_GRID_FULL, small, 3, 1, 0, index[0], 23, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(choose_points(GRID_FULL, small, 3, 1, 0, index[0], 23, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed == 24 && duplicates == 0);
-    CHECK_INT(vp_sampler_grid(VP_GRID_BOUNDARY, small, 3, 1, 0, NULL, 24, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(choose_points(GRID_BOUNDARY, small, 3, 1, 0, NULL, 24, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed == 18 && duplicates == 27);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 3, 1, 5, index[0], 4, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(choose_points(GRID_LHS, small, 3, 1, 5, index[0], 4, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed == 5 && duplicates == 0);
-    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, small, 3, 1, 0, index[0], 0, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(choose_points(GRID_SEED_LHS, small, 3, 1, 0, index[0], 0, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed + duplicates == 6 && needed > 0);
     CHECK(index[0][0] == -5);
-    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, one, 3, 1, 0, NULL, 0, &needed, &duplicates), VP_OK); /* as in the reference: a small grid has no points */
+    CHECK_INT(choose_points(GRID_SEED_LHS, one, 3, 1, 0, NULL, 0, &needed, &duplicates), VP_OK); /* as in the reference: a small grid has no points */
     CHECK(needed == 0 && duplicates == 0);
-    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, huge, 3, 1, 0, NULL, 0, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(choose_points(GRID_SEED_LHS, huge, 3, 1, 0, NULL, 0, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK_INT(needed, 50);
-    CHECK_INT(vp_sampler_lhs_points(none, 3), 0);
-    CHECK_INT(vp_sampler_lhs_points(one, 3), 1);
-    CHECK_INT(vp_sampler_lhs_points(small, 3), 6);
-    CHECK_INT(vp_sampler_lhs_points(huge, 3), VP_GRID_LHS_POINTS_MAX);
+    CHECK_INT(default_lhs_points(none, 3), 0);
+    CHECK_INT(default_lhs_points(one, 3), 1);
+    CHECK_INT(default_lhs_points(small, 3), 6);
+    CHECK_INT(default_lhs_points(huge, 3), GRID_LHS_POINTS_MAX);
 }
-
 /* Every index below count is in exactly one shard, and shard sizes differ by at most one. */
 static void test_shard(void) {
     size_t count, first = 77, stride = 77, share = 77;
@@ -589,7 +570,7 @@ static void test_shard(void) {
         unsigned char seen[41] = {0};
         size_t i, all = 0;
         for (rank = 0; rank < ranks; rank++) {
-            CHECK_INT(vp_sampler_shard(count, rank, ranks, &first, &stride, &share), VP_OK);
+            CHECK_INT(shard_of(count, rank, ranks, &first, &stride, &share), VP_OK);
             CHECK(share == count / (size_t)ranks || share == count / (size_t)ranks + 1);
             for (i = 0; i < share; i++) {
                 const size_t at = first + i * stride;
@@ -600,17 +581,16 @@ static void test_shard(void) {
         }
         CHECK_INT(all, count);
     }
-    CHECK_INT(vp_sampler_shard(SIZE_MAX, INT32_MAX - 1, INT32_MAX, &first, &stride, &share), VP_OK);
+    CHECK_INT(shard_of(SIZE_MAX, INT32_MAX - 1, INT32_MAX, &first, &stride, &share), VP_OK);
     CHECK(first + (share - 1) * stride >= SIZE_MAX - stride && first + (share - 1) * stride < SIZE_MAX);
     check_case("shards reject impossible arguments");
     first = stride = share = 77;
-    CHECK_INT(vp_sampler_shard(5, 0, 0, &first, &stride, &share), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_shard(5, -1, 2, &first, &stride, &share), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_shard(5, 2, 2, &first, &stride, &share), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_shard(5, INT32_MIN, INT32_MIN, &first, &stride, &share), VP_ERR_RANGE);
+    CHECK_INT(shard_of(5, 0, 0, &first, &stride, &share), VP_ERR_RANGE);
+    CHECK_INT(shard_of(5, -1, 2, &first, &stride, &share), VP_ERR_RANGE);
+    CHECK_INT(shard_of(5, 2, 2, &first, &stride, &share), VP_ERR_RANGE);
+    CHECK_INT(shard_of(5, INT32_MIN, INT32_MIN, &first, &stride, &share), VP_ERR_RANGE);
     CHECK(first == 77 && stride == 77 && share == 77);
 }
-
 /* Strata: quotas are proportional to within one, and larger remainders come first; the draws match numpy's permutation, stratum by stratum. */
 static void test_stratified(void) {
     enum { STRATA = 5, POPULATION = 60 };
@@ -620,13 +600,13 @@ static void test_stratified(void) {
     vp_random random, same;
     size_t kept = 0, i;
     check_case("stratified: one stratum is the plain choice");
-    CHECK_INT(vp_sampler_stratified(66, one_stratum, 6, 1, 4, scratch, &kept), VP_OK);
+    CHECK_INT(choose_stratified(66, one_stratum, 6, 1, 4, scratch, &kept), VP_OK);
     CHECK_INT(kept, 4);
     CHECK_INT(vp_sampler_dataset(66, 6, 4, plain, &kept), VP_OK);
     for (i = 0; i < 4; i++) CHECK_INT(scratch[i], plain[i]);
     check_case("stratified: 10 x a, 6 x b, 4 x c; 7 of 20 are 3.5, 2.1, 1.4: 4, 2, 1");
     for (i = 0; i < 20; i++) stratum[i] = i < 10 ? 0 : i < 16 ? 1 : 2;
-    CHECK_INT(vp_sampler_stratified(3, stratum, 20, 3, 7, scratch, &kept), VP_OK);
+    CHECK_INT(choose_stratified(3, stratum, 20, 3, 7, scratch, &kept), VP_OK);
     CHECK_INT(kept, 7);
     vp_random_seed(&same, 3);
     vp_random_permutation(&same, shuffled, 10);
@@ -642,15 +622,15 @@ static void test_stratified(void) {
     }
     check_case("stratified: equal remainders go to the lower stratum");
     for (i = 0; i < 4; i++) stratum[i] = (uint32_t)i;
-    CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 2, scratch, &kept), VP_OK);
+    CHECK_INT(choose_stratified(9, stratum, 4, 4, 2, scratch, &kept), VP_OK);
     CHECK(scratch[0] == 0 && scratch[1] == 1);
     check_case("stratified: everything, nothing, rejections");
-    CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 5, scratch, &kept), VP_OK);
+    CHECK_INT(choose_stratified(9, stratum, 4, 4, 5, scratch, &kept), VP_OK);
     CHECK(kept == 4 && scratch[3] == 3);
-    CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 0, scratch, &kept), VP_OK);
+    CHECK_INT(choose_stratified(9, stratum, 4, 4, 0, scratch, &kept), VP_OK);
     CHECK_INT(kept, 0);
     kept = 77;
-    CHECK_INT(vp_sampler_stratified(9, stratum, 4, 3, 2, scratch, &kept), VP_ERR_RANGE);
+    CHECK_INT(choose_stratified(9, stratum, 4, 3, 2, scratch, &kept), VP_ERR_RANGE);
     CHECK_INT(kept, 77);
     vp_random_seed(&random, 2026);
     for (int round = 0; round < 300; round++) {
@@ -658,7 +638,7 @@ static void test_stratified(void) {
         size_t size[STRATA] = {0}, drawn[STRATA] = {0}, s;
         check_case("stratified, round %d of seed 2026", round);
         for (i = 0; i < population; i++) size[stratum[i] = (uint32_t)vp_random_below(&random, vp_random_below(&random, STRATA - 1))]++;
-        CHECK_INT(vp_sampler_stratified(vp_random_u32(&random), stratum, population, STRATA, count, scratch, &kept), VP_OK);
+        CHECK_INT(choose_stratified(vp_random_u32(&random), stratum, population, STRATA, count, scratch, &kept), VP_OK);
         CHECK_INT(kept, count);
         for (i = 0; i < kept; i++) {
             if (!CHECK(scratch[i] >= 0 && scratch[i] < (int64_t)population && (!i || scratch[i] > scratch[i - 1]))) return;
@@ -667,7 +647,6 @@ static void test_stratified(void) {
         for (s = 0; s < STRATA; s++) CHECK(drawn[s] * population + population > count * size[s] && drawn[s] * population < count * size[s] + population);
     }
 }
-
 int main(void) {
     RUN_TESTS(test_choice, test_dataset, test_stratified, test_draws, test_blocks, test_importance_files, test_errors,
               test_strategies, test_latin, test_more_knobs, test_grid_errors, test_shard);

@@ -47,7 +47,6 @@ static void add(struct worker *worker, const void *data, size_t bytes) {
     const unsigned char *octets = (const unsigned char *)data;
     for (size_t i = 0; i < bytes; i++) worker->sum = (worker->sum ^ octets[i]) * UINT64_C(1099511628211);
 }
-
 /* ---- the header: pixels, tokens, JSON, scores */
 static int32_t fill_inputs(struct worker *worker) {
     vp_tile_options options = vp_tile_options_default();
@@ -92,7 +91,6 @@ static void read_shared(struct worker *worker) {
     GOOD(worker, vp_score_anls("CAF\xc3\x89", references, 3, scratch, sizeof scratch, &score) == VP_OK);
     add(worker, &score, sizeof score);
 }
-
 /* ---- an engine for each thread */
 static void run_engine(struct worker *worker, int32_t count) {
     vp_engine_options options = vp_engine_options_default();

@@ -24,7 +24,6 @@ static const char *csv_row(const char *p, row *r) {
     p += strspn(p, "\r");
     return *p ? p + 1 : p;
 }
-
 /* ------------------------------------------------------------------------------------------------------------- geometry */
 static void test_geometry(void) {
     vp_geometry g = vp_geometry_default(), bad;
@@ -75,7 +74,6 @@ static void test_geometry(void) {
     CHECK_INT(vp_geometry_check(&bad), VP_OK);
     CHECK_INT(vp_geometry_margin_px(&bad), 0);
 }
-
 static void test_presets(void) {
     check_case("tier presets");
     CHECK(vp_tier_at(-1) == NULL && vp_tier_at(3) == NULL && vp_tier_at(INT32_MAX) == NULL);
@@ -86,7 +84,6 @@ static void test_presets(void) {
     CHECK(tier && tier->min_crops == 9 && tier->max_crops == 15);
     CHECK(vp_tier_find("High") == NULL && vp_tier_find("") == NULL);
 }
-
 /* --------------------------------------------------------------------------------------------------------- golden tables */
 /* Columns of adaptive.csv that a layout must reproduce, in file order starting at column 3. */
 static int adaptive_columns(const vp_layout *l, long *out) {
@@ -96,7 +93,6 @@ static int adaptive_columns(const vp_layout *l, long *out) {
     memcpy(out, value, sizeof value);
     return COUNT(value);
 }
-
 /* tokens after the experiments' collator, which keeps the first max_crops views, including the global one */
 static long collated_tokens(const vp_geometry *g, const vp_layout *l, long views) {
     const size_t per_crop = (size_t)vp_geometry_tokens_per_crop(g), entries = (size_t)l->views * per_crop;
@@ -107,7 +103,6 @@ static long collated_tokens(const vp_geometry *g, const vp_layout *l, long views
     free(map);
     return kept;
 }
-
 /* Columns of tier.csv, starting at column 3. */
 static int tier_columns(const vp_geometry *g, const vp_tier *tier, const vp_layout *l, long *out) {
     const long views = l->views < tier->max_crops ? l->views : tier->max_crops;
@@ -118,7 +113,6 @@ static int tier_columns(const vp_geometry *g, const vp_tier *tier, const vp_layo
     memcpy(out, value, sizeof value);
     return COUNT(value);
 }
-
 /* first column that differs, or -1 */
 static int differing(const long *got, const row *want, int columns) {
     for (int i = 0; i < columns; i++) {
@@ -126,7 +120,6 @@ static int differing(const long *got, const row *want, int columns) {
     }
     return -1;
 }
-
 /* The comparison itself must detect an error in any column: damages them one by one. */
 static void check_damage(const long *got, const row *want, int columns) {
     row damaged;
@@ -136,7 +129,6 @@ static void check_damage(const long *got, const row *want, int columns) {
         CHECK_INT(differing(got, &damaged, columns), 3 + i);
     }
 }
-
 static void test_adaptive_table(void) {
     const vp_geometry g = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
@@ -158,8 +150,7 @@ static void test_adaptive_table(void) {
         memset(&layout, 0xA5, sizeof layout);
         vp_result result = vp_layout_compute(&g, &options, (int32_t)r.field[0], (int32_t)r.field[1], &layout, &error);
         CHECK_INT(vp_tiler_adaptive(&g, (int32_t)r.field[0], (int32_t)r.field[1], options.max_crops, &tiling), VP_OK);
-        check_note(tiling.rows == r.field[3] && tiling.cols == r.field[4], __FILE__, __LINE__, "%.30s: tiling %dx%d", line, (int)tiling.rows,
-                   (int)tiling.cols);
+        check_note(tiling.rows == r.field[3] && tiling.cols == r.field[4], __FILE__, __LINE__, "%.30s: tiling %dx%d", line, (int)tiling.rows, (int)tiling.cols);
         if (r.text[r.count - 1][0]) { /* the reference raises an error */
             check_note(result == VP_ERR_RANGE && error.code == VP_ERR_RANGE && error.text[0], __FILE__, __LINE__, "%.30s is not refused", line);
             errors++;
@@ -173,7 +164,6 @@ static void test_adaptive_table(void) {
     CHECK_INT(errors, 110);
     free(text);
 }
-
 static void test_tier_table(void) {
     const vp_geometry g = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
@@ -203,7 +193,6 @@ static void test_tier_table(void) {
     CHECK_INT(rows, 2955);
     free(text);
 }
-
 /* ------------------------------------------------------------------------------------------------------ experiment_maths */
 /* reads the numbers of one list, and checks that it has `rows` rows of `width` numbers */
 static double *maths_list(const char *text, const char *key, size_t width, size_t rows) {
@@ -212,7 +201,6 @@ static double *maths_list(const char *text, const char *key, size_t width, size_
     check_note(count == width * rows, __FILE__, __LINE__, "%s has %d numbers", key, (int)count);
     return numbers;
 }
-
 static vp_geometry geometry_of(int32_t window_px, int32_t margin_px, int32_t patch_px) {
     vp_geometry g = vp_geometry_default();
     g.patch_px = patch_px;
@@ -220,7 +208,6 @@ static vp_geometry geometry_of(int32_t window_px, int32_t margin_px, int32_t pat
     g.margin_left_patches = g.margin_right_patches = margin_px / patch_px / 2;
     return g;
 }
-
 static void maths_tilings(const char *text) {
     const vp_geometry g = vp_geometry_default();
     double *n = maths_list(text, "crops_to_tiling", 4, 740);
@@ -232,8 +219,7 @@ static void maths_tilings(const char *text) {
         if (r[0] == 0) { /* known difference: the reference returns [1, 0] */
             CHECK_INT(result, VP_ERR_RANGE);
         } else {
-            check_note(result == VP_OK && t.rows == r[2] && t.cols == r[3], __FILE__, __LINE__, "%g crops, aspect %.17g: %dx%d", r[0], r[1],
-                       (int)t.rows, (int)t.cols);
+            check_note(result == VP_OK && t.rows == r[2] && t.cols == r[3], __FILE__, __LINE__, "%g crops, aspect %.17g: %dx%d", r[0], r[1], (int)t.rows, (int)t.cols);
         }
     }
     free(n);
@@ -248,7 +234,6 @@ static void maths_tilings(const char *text) {
     CHECK_INT(t.cols, 1);
     free(n);
 }
-
 static void maths_sizes(const char *text) {
     const vp_geometry g = vp_geometry_default();
     int32_t width, height;
@@ -282,14 +267,12 @@ static void maths_sizes(const char *text) {
             CHECK_INT(result, VP_ERR_RANGE);
             refused++;
         } else {
-            check_note(result == VP_OK && t.rows == r[2] && t.cols == r[3], __FILE__, __LINE__, "[h %g, w %g] -> %dx%d", r[0], r[1],
-                       (int)t.rows, (int)t.cols);
+            check_note(result == VP_OK && t.rows == r[2] && t.cols == r[3], __FILE__, __LINE__, "[h %g, w %g] -> %dx%d", r[0], r[1], (int)t.rows, (int)t.cols);
         }
     }
     CHECK(refused > 0 && refused < 30);
     free(n);
 }
-
 static void test_maths(void) {
     const vp_geometry g = vp_geometry_default();
     check_case("experiment_maths.json: tokens -> crops");
@@ -312,7 +295,6 @@ static void test_maths(void) {
     maths_sizes(text);
     free(text);
 }
-
 /* ---------------------------------------------------------------------------------- options: exact crops and target tokens */
 static void test_options(void) {
     const vp_geometry g = vp_geometry_default();
@@ -348,7 +330,6 @@ static void test_options(void) {
         CHECK(other.crops == layout.crops && other.image_tokens == layout.image_tokens && other.tiling.rows == t.rows);
     }
 }
-
 /* ------------------------------------------------------------------------------------------- index maps of real requests */
 /* returns 0 if the case does not exist; some machines have only a few */
 static int compare_case(const char *name) {
@@ -407,7 +388,6 @@ static int compare_case(const char *name) {
     FREE_ALL(map, sequence, size, resized, offset, whole, text);
     return 1;
 }
-
 static void test_cases(void) {
     static const char *own[] = {"mix-1200x800-png__adaptive", "mix-1200x800-png__low", "stripes-37x2000-png__high", "mix-200x150-png__adaptive-fill"};
     char *text = check_read(check_golden("preprocess/cases.json"), NULL);
@@ -420,7 +400,6 @@ static void test_cases(void) {
     }
     free(text);
 }
-
 /* --------------------------------------------------------------------------------------------------------------- properties */
 /* Molmo's rule as in the reference: all tilings in the order (rows * cols, rows), searched in float32. Intentionally slow. */
 static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, int32_t height, int32_t most) {
@@ -440,7 +419,6 @@ static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, in
     }
     return best_up.rows ? best_up : best_down;
 }
-
 /* The same in integers, for sides so long that float32 cannot distinguish neighbouring scales; both sides are above the margin. */
 static vp_tiling slow_adaptive_exact(int64_t window, int64_t h, int64_t w, int32_t most) {
     vp_tiling best_up = {0, 0}, best_down = {0, 0};
@@ -462,7 +440,6 @@ static vp_tiling slow_adaptive_exact(int64_t window, int64_t h, int64_t w, int32
     }
     return best_up.rows ? best_up : best_down;
 }
-
 /* The tier rule (margin 0) and the exact rule, in their simplest form. */
 static vp_tiling slow_nearest(const int32_t *counts, int number, double aspect, int skip_primes, int32_t window, int32_t margin) {
     vp_tiling best = {1, 0};
@@ -482,7 +459,6 @@ static vp_tiling slow_nearest(const int32_t *counts, int number, double aspect, 
     }
     return best;
 }
-
 static int same(vp_tiling a, vp_tiling b) { return a.rows == b.rows && a.cols == b.cols; }
 
 /* image sides of every magnitude, more often where results change */
@@ -495,7 +471,6 @@ static int32_t random_side(vp_random *random, int32_t window, int32_t margin) {
     }
     return 1 + (int32_t)(vp_random_below(random, INT32_MAX - 1) >> vp_random_below(random, 30)); /* up to INT32_MAX */
 }
-
 static vp_geometry random_geometry(vp_random *random) {
     vp_geometry g = vp_geometry_default();
     const int32_t pool = 1 + (int32_t)vp_random_below(random, 2), window = pool * (1 + (int32_t)vp_random_below(random, 5));
@@ -506,7 +481,6 @@ static vp_geometry random_geometry(vp_random *random) {
     g.crop_px = g.patch_px * (window + g.margin_left_patches + g.margin_right_patches);
     return g;
 }
-
 static void test_rules(void) {
     const uint32_t seed = 20261121;
     vp_random random;
@@ -556,7 +530,6 @@ static void test_rules(void) {
     }
     CHECK(in_float > 3000 && in_float < 5900); /* both slow versions were used */
 }
-
 /* Random geometries and tilings: the kept cells cover the high-resolution grid and the global view exactly once, each refers to a patch token, and each cell is inside
  * the crop that keeps it. */
 static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
@@ -590,7 +563,6 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     CHECK_INT(kept, l->feature_tokens);
     FREE_ALL(map, sequence, seen);
 }
-
 static void test_maps(void) {
     const uint32_t seed = 42;
     vp_random random;
@@ -609,7 +581,6 @@ static void test_maps(void) {
         check_map(&g, &l, (int32_t)vp_random_below(&random, 1000));
     }
 }
-
 /* ------------------------------------------------------------------------------------------------------------------ refusals */
 static void test_extremes(void) {
     const vp_geometry g = vp_geometry_default();
@@ -647,7 +618,6 @@ static void test_extremes(void) {
     options.max_crops = 36; /* 10x1 crops would show it, but the global view would not: 7 * (336 / 2400) < 1 */
     CHECK_INT(vp_layout_compute(&g, &options, 7, 2400, &l, &error), VP_ERR_RANGE);
 }
-
 static void expect_range(const vp_geometry *g, const vp_tile_options *options, int32_t width, int32_t height, const char *where) {
     vp_layout l, poison;
     vp_error error = {0};
@@ -659,7 +629,6 @@ static void expect_range(const vp_geometry *g, const vp_tile_options *options, i
     CHECK_INT(error.code, VP_ERR_RANGE);
     CHECK_INT(vp_layout_compute(g, options, width, height, &l, NULL), VP_ERR_RANGE); /* without an error to fill */
 }
-
 static void test_layout_refusals(void) {
     const vp_geometry g = vp_geometry_default();
     vp_geometry bad = g, large = g;
@@ -723,7 +692,6 @@ static void test_layout_refusals(void) {
     CHECK_INT(vp_layout_compute(&large, &options, 640, 480, &layout, NULL), VP_OK);
     CHECK_INT(layout.theoretical_tokens, 1 << 29);
 }
-
 static void test_refusals(void) {
     const vp_geometry g = vp_geometry_default();
     vp_geometry bad = g;
@@ -770,7 +738,6 @@ static void test_refusals(void) {
     CHECK_INT(vp_select_tiling(&g, INT32_MAX, 1, &t), VP_OK);
     CHECK(t.rows == 1 && t.cols == 9586980);
 }
-
 static void test_token_refusals(void) {
     const vp_geometry g = vp_geometry_default();
     const vp_tile_options options = vp_tile_options_default();
@@ -808,7 +775,6 @@ static void test_token_refusals(void) {
     CHECK_INT(vp_tokens_index_map(&g, &l, INT32_MAX - 740, out, 2000), VP_OK);
     CHECK_INT(out[0], INT32_MAX - 739);
 }
-
 int main(void) {
     RUN_TESTS(test_geometry, test_presets, test_adaptive_table, test_tier_table, test_maths, test_options, test_cases,
               test_rules, test_maps, test_extremes, test_layout_refusals, test_refusals, test_token_refusals);

@@ -3,13 +3,14 @@
 #define VLMPROF_IMPLEMENTATION
 #include "support/check.h"
 #include "support/scan.h"
-#include "vlmprof.h"
+#include "sweep/journal.h"
+#include "sweep/result_gather.h"
+#include "vlmprof_statistics.h"
 
 /* Returns 1 if both have the same bits, or both are zero, of either sign. */
 static int same(double got, double want) {
     return memcmp(&got, &want, sizeof got) == 0 || (got == 0.0 && want == 0.0);
 }
-
 static double sorted_percentile(const double *values, size_t count, double q) {
     double *copy = (double *)malloc(count * sizeof *copy), result;
     vp_statistics statistics;
@@ -18,7 +19,6 @@ static double sorted_percentile(const double *values, size_t count, double q) {
     free(copy);
     return result;
 }
-
 static void test_golden(void) {
     static const char *quantiles[] = {"0", "5", "25", "50", "75", "90", "95", "99", "100"};
     char *text = check_read(check_golden("stats/stats.json"), NULL);
@@ -54,7 +54,6 @@ static void test_golden(void) {
     CHECK_INT(arrays, 40);
     free(text);
 }
-
 /* numpy's algorithm, independent of the header's code */
 static double slow_sum(const double *values, size_t count) {
     double r[8], sum = 0;
@@ -68,7 +67,6 @@ static double slow_sum(const double *values, size_t count) {
     for (; i < count; i++) sum += values[i];
     return sum;
 }
-
 /* Every length up to several splits, with values whose sums are all inexact, so that the first wrong limit is detected. */
 static void test_lengths(void) {
     static double values[2200];
@@ -79,7 +77,6 @@ static void test_lengths(void) {
     for (size_t i = 0; i < 2200; i++) values[i] = vp_random_double(&random) * pow(2, (double)vp_random_below(&random, 20));
     for (size_t i = 0; i <= 2200; i += i < 700 ? 1 : 37) CHECK(same(vp_statistics_sum(values, i), slow_sum(values, i)));
 }
-
 static void test_errors(void) {
     double values[4] = {1, 2, 3, 4}, scratch[4];
     vp_statistics s, poison;
@@ -101,7 +98,6 @@ static void test_errors(void) {
     CHECK(isnan(vp_statistics_percentile(values, 2, 100.001)));
     CHECK(isnan(vp_statistics_percentile(values, 2, (double)NAN)));
 }
-
 /* Expected numbers from mpmath 1.4.1 (40 digits) and scipy 1.17.1, 2026-11-21; quantiles are for the exact double. */
 static void test_student(void) {
     static const struct { double probability, degrees, t; } table[] = {
@@ -113,8 +109,7 @@ static void test_student(void) {
         {0.9999, 999, 3.7328654996083125}, {0.975, 99999, 1.9599877077718444}, {0.999999999, 99999, 5.9983614718192406},
         {0.9999, 99999, 3.7191543840204036}, {0.975, 1e7, 1.9599642217672051}, {0.999999999, 1e7, 5.9978125636323338},
         /* from 1e5 degrees, by the expansion: its second term matters here */
-        {0.975, 100000, 1.9599877075346093}, {0.9999, 100000, 3.7191543826413722},
-        {0.999999999, 100000, 5.9983614662742779}, {0.999999999, 200000, 5.9980842319267825},
+        {0.975, 100000, 1.9599877075346093}, {0.9999, 100000, 3.7191543826413722}, {0.999999999, 100000, 5.9983614662742779}, {0.999999999, 200000, 5.9980842319267825},
         {0.9999, 1e12, 3.7190164854694976}, {0.8, INFINITY, 0.84162123357291436},
         {0.975, INFINITY, 1.9599639845400539}, {0.995, INFINITY, 2.5758293035489005}, {0.999999999, INFINITY, 5.9978070196016374}};
     check_case("quantiles of Student's t, to 1e-11 of mpmath");
@@ -129,7 +124,6 @@ static void test_student(void) {
     CHECK(isnan(vp_statistics_student(0, 7)) && isnan(vp_statistics_student(1, 7)) && isnan(vp_statistics_student((double)NAN, 7)));
     CHECK(isnan(vp_statistics_student(0.9, 0.5)) && isnan(vp_statistics_student(0.9, (double)NAN)) && isnan(vp_statistics_student(-1, 7)));
 }
-
 static void test_percentile_interval(void) {
     /* ranks from scipy.stats.binom.cdf and .sf; 0: rejected */
     static const struct { size_t count; double percentile, confidence; int low, high; } table[] = {
@@ -179,7 +173,6 @@ static void test_percentile_interval(void) {
     CHECK(!vp_statistics_percentile_supported(SIZE_MAX, 0) && !vp_statistics_percentile_supported(SIZE_MAX, 100));
     CHECK(!vp_statistics_percentile_supported(SIZE_MAX, (double)NAN) && !vp_statistics_percentile_supported(SIZE_MAX, 101));
 }
-
 static void test_mean_interval(void) {
     static const double values[] = {10.2, 9.9, 10.5, 10.0, 10.1, 9.8}, two[] = {1.5, 2.25}, huge[] = {1e308, -1e308, 1e308};
     double roots[30], low = -7, high = -7;
@@ -205,7 +198,6 @@ static void test_mean_interval(void) {
     CHECK_INT(vp_statistics_mean_interval(roots, 30, 0.95, &low, &high), VP_ERR_RANGE);
     CHECK(low == -7 && high == -7);
 }
-
 static void test_outliers(void) {
     static const struct { double values[12]; size_t count; double threshold; int outliers, slow; unsigned flags; } table[] = {
         /* hyperfine's own cases, src/outlier_detection.rs at 01876804 */
@@ -221,36 +213,35 @@ static void test_outliers(void) {
         {{9, 4, 6, 5, 4, 5}, 6, 2.7, 0, 0, 0}};
     double scratch[12], values[5] = {1, 2, 3, 4, 5};
     uint8_t flags[12];
-    vp_outliers o, poison;
+    struct outliers o, poison;
     check_case("outliers: modified z scores, a slow first value");
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         unsigned got = 0;
         memset(flags, 0xA5, sizeof flags);
-        CHECK_INT(vp_statistics_outliers(table[i].values, table[i].count, table[i].threshold, scratch, flags, &o), VP_OK);
+        CHECK_INT(find_outliers(table[i].values, table[i].count, table[i].threshold, scratch, flags, &o), VP_OK);
         for (size_t k = 0; k < table[i].count; k++) got |= (unsigned)flags[k] << k;
         check_note(got == table[i].flags && (int)o.count == table[i].outliers && o.slow_first == table[i].slow, __FILE__, __LINE__,
                    "case %zu: flags %x, %zu outliers, slow first %d", i, got, o.count, o.slow_first);
         CHECK(table[i].count == 12 || flags[table[i].count] == 0xA5);
     }
-    CHECK_INT(vp_statistics_outliers(table[7].values, 6, VP_OUTLIER_THRESHOLD, scratch, NULL, &o), VP_OK);
+    CHECK_INT(find_outliers(table[7].values, 6, OUTLIER_THRESHOLD, scratch, NULL, &o), VP_OK);
     CHECK_NEAR(o.median, 4.5, 0);
     CHECK_NEAR(o.mad, 1.0, 0);
     CHECK_NEAR(o.first_score, -0.6745 * 3.5, 1e-12);
     check_case("outliers: too few or invalid values are rejected");
     memset(&poison, 0xA5, sizeof poison);
     o = poison;
-    CHECK_INT(vp_statistics_outliers(values, 4, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
-    CHECK_INT(vp_statistics_outliers(values, 0, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
-    CHECK_INT(vp_statistics_outliers(values, 5, 0, scratch, flags, &o), VP_ERR_RANGE);
-    CHECK_INT(vp_statistics_outliers(values, 5, (double)NAN, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK_INT(find_outliers(values, 4, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
+    CHECK_INT(find_outliers(values, 0, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
+    CHECK_INT(find_outliers(values, 5, 0, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK_INT(find_outliers(values, 5, (double)NAN, scratch, flags, &o), VP_ERR_RANGE);
     values[1] = 1.7e308;
     values[0] = values[2] = values[4] = -1.7e308;
-    CHECK_INT(vp_statistics_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK_INT(find_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
     values[1] = (double)NAN;
-    CHECK_INT(vp_statistics_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK_INT(find_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
     CHECK(memcmp(&o, &poison, sizeof o) == 0);
 }
-
 static void test_paired(void) {
     static const double a[] = {10.0, 11.0, 12.0, 10.5, 11.5, 10.2, 10.8}, b[] = {10.1, 11.3, 11.9, 10.9, 11.6, 10.2, 11.0};
     static const double up[] = {1, 2}, down[] = {3, 3}, odd[] = {1, INFINITY};
@@ -283,44 +274,42 @@ static void test_paired(void) {
     CHECK_INT(vp_statistics_paired(odd, odd, 2, scratch, &p), VP_ERR_RANGE);
     CHECK(memcmp(&p, &poison, sizeof p) == 0);
 }
-
-static vp_stop decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns) {
+static enum stop_reason decide(const struct stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns) {
     double scratch[64];
-    vp_stop stop = VP_STOP_MAX;
-    CHECK_INT(vp_stop_decide(rule, values, count, elapsed_ns, scratch, &stop), VP_OK);
+    enum stop_reason stop = STOP_MAX;
+    CHECK_INT(decide_stop(rule, values, count, elapsed_ns, scratch, &stop), VP_OK);
     return stop;
 }
-
 static void test_stop(void) {
-    const vp_stop_rule fixed = {3, 3, 0, 0.95, 100}, narrow = {3, 12, 0.01, 0.95, 1000}, open = {3, 12, 0.01, 0.95, 0};
+    const struct stop_rule fixed = {3, 3, 0, 0.95, 100}, narrow = {3, 12, 0.01, 0.95, 1000}, open = {3, 12, 0.01, 0.95, 0};
     double steady[12], wild[12], scratch[12];
-    vp_stop_rule bad;
-    vp_stop stop = VP_STOP_MAX;
+    struct stop_rule bad;
+    enum stop_reason stop = STOP_MAX;
     for (size_t i = 0; i < 12; i++) {
         steady[i] = 100 + (i % 2 ? 0.99 : -0.99); /* interval 99.01..100.99: half-width 0.99 % */
         wild[i] = 100 + (i % 2 ? 1.01 : -1.01);
     }
     check_case("stop: all runs, whatever the time");
-    CHECK_INT(decide(&fixed, steady, 0, 0), VP_STOP_NOT);
-    CHECK_INT(decide(&fixed, steady, 2, 1000), VP_STOP_NOT);
-    CHECK_INT(decide(&fixed, steady, 3, 0), VP_STOP_RUNS);
-    CHECK_INT(decide(&fixed, wild, 5, 1000), VP_STOP_RUNS);
+    CHECK_INT(decide(&fixed, steady, 0, 0), STOP_NOT);
+    CHECK_INT(decide(&fixed, steady, 2, 1000), STOP_NOT);
+    CHECK_INT(decide(&fixed, steady, 3, 0), STOP_RUNS);
+    CHECK_INT(decide(&fixed, wild, 5, 1000), STOP_RUNS);
     check_case("stop: by the interval, by the maximum number of runs, by the time");
-    CHECK_INT(decide(&narrow, steady, 5, 0), VP_STOP_NOT); /* five values have no interval, even if all are equal */
-    CHECK_INT(decide(&narrow, steady, 6, 0), VP_STOP_INTERVAL);
-    CHECK_INT(decide(&narrow, steady, 12, 5000), VP_STOP_INTERVAL);
-    CHECK_INT(decide(&narrow, wild, 6, 999), VP_STOP_NOT);
-    CHECK_INT(decide(&narrow, wild, 6, 1000), VP_STOP_BOX);
-    CHECK_INT(decide(&narrow, wild, 2, 5000), VP_STOP_NOT); /* the minimum number of runs is always made */
-    CHECK_INT(decide(&narrow, wild, 3, 5000), VP_STOP_BOX);
-    CHECK_INT(decide(&narrow, wild, 12, 999), VP_STOP_MAX);
-    CHECK_INT(decide(&narrow, wild, 12, 5000), VP_STOP_MAX);
-    CHECK_INT(decide(&open, wild, 11, INT64_MAX), VP_STOP_NOT); /* no time limit */
-    CHECK_INT(decide(&open, wild, 12, INT64_MAX), VP_STOP_MAX);
+    CHECK_INT(decide(&narrow, steady, 5, 0), STOP_NOT); /* five values have no interval, even if all are equal */
+    CHECK_INT(decide(&narrow, steady, 6, 0), STOP_INTERVAL);
+    CHECK_INT(decide(&narrow, steady, 12, 5000), STOP_INTERVAL);
+    CHECK_INT(decide(&narrow, wild, 6, 999), STOP_NOT);
+    CHECK_INT(decide(&narrow, wild, 6, 1000), STOP_BOX);
+    CHECK_INT(decide(&narrow, wild, 2, 5000), STOP_NOT); /* the minimum number of runs is always made */
+    CHECK_INT(decide(&narrow, wild, 3, 5000), STOP_BOX);
+    CHECK_INT(decide(&narrow, wild, 12, 999), STOP_MAX);
+    CHECK_INT(decide(&narrow, wild, 12, 5000), STOP_MAX);
+    CHECK_INT(decide(&open, wild, 11, INT64_MAX), STOP_NOT); /* no time limit */
+    CHECK_INT(decide(&open, wild, 12, INT64_MAX), STOP_MAX);
     for (size_t i = 0; i < 12; i++) wild[i] = 0;
-    CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_INTERVAL);
+    CHECK_INT(decide(&open, wild, 6, 0), STOP_INTERVAL);
     for (size_t i = 0; i < 12; i++) wild[i] = -steady[i];
-    CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_NOT); /* no relative width for values below 0 */
+    CHECK_INT(decide(&open, wild, 6, 0), STOP_NOT); /* no relative width for values below 0 */
     check_case("stop: rules outside their ranges, output unchanged");
     for (int k = 0; k < 10; k++) {
         bad = narrow;
@@ -333,16 +322,15 @@ static void test_stop(void) {
         if (k == 6) bad.confidence = (double)NAN;
         if (k == 7) bad.box_ns = -1;
         if (k == 9) steady[3] = (double)NAN;
-        check_note(vp_stop_decide(&bad, steady, 6, k == 8 ? -1 : 5, scratch, &stop) == VP_ERR_RANGE, __FILE__, __LINE__, "case %d", k);
+        check_note(decide_stop(&bad, steady, 6, k == 8 ? -1 : 5, scratch, &stop) == VP_ERR_RANGE, __FILE__, __LINE__, "case %d", k);
     }
-    CHECK_INT(stop, VP_STOP_MAX);
-    CHECK_TEXT(vp_stop_name(VP_STOP_RUNS), "runs");
-    CHECK_TEXT(vp_stop_name(VP_STOP_INTERVAL), "interval");
-    CHECK_TEXT(vp_stop_name(VP_STOP_BOX), "box");
-    CHECK_TEXT(vp_stop_name(VP_STOP_MAX), "max");
-    CHECK(vp_stop_name(-1) == NULL && vp_stop_name(5) == NULL);
+    CHECK_INT(stop, STOP_MAX);
+    CHECK_TEXT(stop_name(STOP_RUNS), "runs");
+    CHECK_TEXT(stop_name(STOP_INTERVAL), "interval");
+    CHECK_TEXT(stop_name(STOP_BOX), "box");
+    CHECK_TEXT(stop_name(STOP_MAX), "max");
+    CHECK(stop_name(-1) == NULL && stop_name(5) == NULL);
 }
-
 static void test_clock(void) {
     int64_t before = vp_clock_ns(), start = before;
     struct timespec pause;
@@ -365,9 +353,7 @@ static void test_clock(void) {
     clock_gettime(CLOCK_MONOTONIC, &pause);
     CHECK(before <= pause.tv_sec * 1000000000 + pause.tv_nsec);
 }
-
 int main(void) {
-    RUN_TESTS(test_golden, test_lengths, test_errors, test_student, test_percentile_interval, test_mean_interval,
-              test_outliers, test_paired, test_stop, test_clock);
+    RUN_TESTS(test_golden, test_lengths, test_errors, test_student, test_percentile_interval, test_mean_interval, test_outliers, test_paired, test_stop, test_clock);
     return check_done("test_timer");
 }

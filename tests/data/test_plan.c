@@ -5,6 +5,7 @@
 #include "base/console.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
+#include "data/choice.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
@@ -86,7 +87,7 @@ static void test_grid(void) {
     static const int32_t counts[3] = {3, 3, 3};
     int32_t index[27 * 3];
     size_t count = 0, repeats = 0;
-    CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, counts, 3, 42, vp_sampler_lhs_points(counts, 3), index, 27, &count, &repeats), VP_OK);
+    CHECK_INT(choose_points(GRID_CUSTOM_SPARSE, counts, 3, 42, default_lhs_points(counts, 3), index, 27, &count, &repeats), VP_OK);
     CHECK(plan.configuration_count == count && plan.repeats == repeats && count > 0 && count <= 27);
     for (size_t i = 0; i < plan.configuration_count && i < count; i++) {
         static const int32_t levels[] = {1, 2, 4};
@@ -390,8 +391,7 @@ int main(void) {
     tiny.name = "tiny";
     CHECK_INT(model_load_preset(&tiny), 0);
     write_set("set.jsonl", "What is it?");
-    RUN_TESTS(test_same_knobs, test_grid, test_rows, test_requests, test_fingerprint, test_fitting, test_refused, test_served,
-              test_messages, test_sizes);
+    RUN_TESTS(test_same_knobs, test_grid, test_rows, test_requests, test_fingerprint, test_fitting, test_refused, test_served, test_messages, test_sizes);
     plan_free(&plan);
     options_free(&options);
     model_free(&tiny);

@@ -126,8 +126,7 @@ static void compare_kernels(const outcome *a, const outcome *b) {
     CHECK_INT(b->reply.token_count, NEW);
     for (; step < NEW; step++) {
         double lead, difference = compare_rows(a->logits + (size_t)step * n, b->logits + (size_t)step * n, &lead);
-        printf("%s against %s, step %d: relative difference %.4f, the best token leads by %.1f deviations\n", a->gemm, b->gemm, step, difference,
-               lead);
+        printf("%s against %s, step %d: relative difference %.4f, the best token leads by %.1f deviations\n", a->gemm, b->gemm, step, difference, lead);
         CHECK_NEAR(difference, 0, limit);
         if (a->tokens[step] == b->tokens[step]) continue;
         CHECK(lead <= 6.0);

@@ -71,7 +71,7 @@ static int64_t device_mark(vk_queue *queue, int slot, const int32_t *token) {
 }
 static vp_result device_wait(vk_queue *queue, int slot, vp_error *error) {
     (void)slot;
-    return queue->error ? vp_fail(error, VP_ERR_DEVICE, -1, "copy", "it failed") : VP_OK;
+    return queue->error ? vp_error_set(error, VP_ERR_DEVICE, -1, "copy", "it failed") : VP_OK;
 }
 static int64_t device_between(vk_queue *queue, int from, int to) {
     (void)queue;

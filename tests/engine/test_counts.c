@@ -106,8 +106,7 @@ static void list_connector(const dims *m, int64_t views) {
         4 * (windows * n * f + 576 + 1 + 2 * f) + (windows * n * f + windows * f) * m->in);
     add_product(VP_PART_POOLING, windows, w, f, views, BIAS, 0, 4, m->in);
     add_product(VP_PART_POOLING, windows * n, 2 * w, f, views, BIAS, 0, 4, m->in);
-    add(VP_PART_POOLING, "k_pool_attention", windows, 1, n, w, views, windows * w * 4 * n + windows * m->vit_heads * n * 5,
-        windows * w * (4 + 2 * 4 * n + m->in));
+    add(VP_PART_POOLING, "k_pool_attention", windows, 1, n, w, views, windows * w * 4 * n + windows * m->vit_heads * n * 5, windows * w * (4 + 2 * 4 * n + m->in));
     add_product(VP_PART_POOLING, windows, w, w, views, BIAS, 0, m->in, m->in);
     add_product(VP_PART_PROJECTOR, windows, 2 * p, w, views, PLAIN, 0, 4, m->in);
     add(VP_PART_PROJECTOR, "k_silu_mul", windows, p, 0, 0, views, 4 * windows * p, windows * p * (8 + m->in));

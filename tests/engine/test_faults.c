@@ -89,8 +89,7 @@ static void test_kind(const char *kind, vp_timing timing) {
         vp_result result = live(timing, &l, &error);
         int survived = (recorded || planned) && result == VP_OK && l.noted && is_healthy(&l.a); /* the request did not need the recording or the plan */
         CHECK(survived || !planned);
-        if (!check_note(survived || result == VP_ERR_DEVICE || result == VP_ERR_MEMORY, __FILE__, __LINE__, "call %ld of %ld gave %d", n, calls,
-                        (int)result)) break;
+        if (!check_note(survived || result == VP_ERR_DEVICE || result == VP_ERR_MEMORY, __FILE__, __LINE__, "call %ld of %ld gave %d", n, calls, (int)result)) break;
         CHECK(survived || (error.where[0] && error.text[0]));
         CHECK(result != VP_ERR_MEMORY || !strcmp(kind, "alloc") || !strcmp(kind, "host"));
         CHECK(result == VP_ERR_MEMORY || (strcmp(kind, "alloc") && strcmp(kind, "host")));
@@ -280,8 +279,7 @@ static void check_traced(const vp_launch *traced, const answer *a, const vp_laun
         int64_t apart = l->ns - e->ns;
         named += l->kernel != NULL;
         nodes += l->node > 0;
-        check_note(!strncmp(l->name, e->name, strlen(e->name)) && l->flops == e->flops && l->stage == e->stage && l->step == e->step && apart >= -130 &&
-                       apart <= 130,
+        check_note(!strncmp(l->name, e->name, strlen(e->name)) && l->flops == e->flops && l->stage == e->stage && l->step == e->step && apart >= -130 && apart <= 130,
                    __FILE__, __LINE__, "launch %lld: %s, %lld ns; by events %s, %lld ns", (long long)i, l->name, (long long)l->ns, e->name, (long long)e->ns);
         if (!strncmp(e->name, "gemm", 4))
             check_note(l->kernel && strstr(l->name, l->kernel) && !strncmp(l->kernel, "emulated_gemm_", 14) && l->threads == 384 && l->registers == 77,
@@ -840,8 +838,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) test_kind(kinds[i], VP_TIMING_STAGE);
     test_kind("event", VP_TIMING_KERNEL);
     test_kind("event", VP_TIMING_OFF);
-    RUN_TESTS(test_contexts, test_no_recording, test_warm, test_timing, test_cupti, test_dependents, test_tuned,
-              test_decode_step, test_biases);
+    RUN_TESTS(test_contexts, test_no_recording, test_warm, test_timing, test_cupti, test_dependents, test_tuned, test_decode_step, test_biases);
     test_no_plan("cublasLtMatmul", 0, 7, "products with a bias take two launches: cuBLAS lacks cublasLtMatmul");
     test_no_plan(NULL, 6, 1, "a product of 577 x 192 x 64 and its bias take two launches: cublasLt's find, status 15");
     RUN_TESTS(test_memory, test_ceilings, test_telemetry, test_energy);

@@ -224,8 +224,7 @@ static double compare_bf16(const vp_model_config *c, const golden *g, const outp
 }
 
 static uint32_t gpu_switches; /* switches of the engines under test */
-static vp_engine *open_engine(const char *name, vp_weights weights, const char *gemm, const char *device, vp_model_config *config,
-                              vp_checkpoint **checkpoint) {
+static vp_engine *open_engine(const char *name, vp_weights weights, const char *gemm, const char *device, vp_model_config *config, vp_checkpoint **checkpoint) {
     char directory[256], path[300];
     size_t bytes = 0, preprocessor_bytes = 0;
     char *text, *preprocessor;

@@ -243,8 +243,7 @@ static vp_request request_of(const vp_model_config *config, const test_case *c, 
     r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
     r.images = &image; r.image_count = c->views > 0;
     for (int32_t i = c->id_count - 1; i >= 0; i--) /* a view's tokens are consecutive and see each other */
-        ends[i] = i + 1 < c->id_count && c->views
-                  && (c->seen ? c->seen[i] && c->seen[i + 1] : c->ids[i] == c->image_token && c->ids[i + 1] == c->image_token)
+        ends[i] = i + 1 < c->id_count && c->views && (c->seen ? c->seen[i] && c->seen[i + 1] : c->ids[i] == c->image_token && c->ids[i + 1] == c->image_token)
                   ? ends[i + 1] : i + 1;
     r.span_ends = ends;
     r.top_k = config->top_k; r.active_blocks = blocks;

@@ -627,8 +627,7 @@ static void make_input(const vp_model_config *config, int shuffled, input *in) {
     int32_t all, count = 0;
     memset(in, 0, sizeof *in);
     in->rows = in->cols = 1;
-    in->views = config->connector == VP_CONNECTOR_STITCHED || config->connector == VP_CONNECTOR_POOLING ? 2
-                : vp_geometry_tokens_per_crop(g) < 16 ? 5 : 1;
+    in->views = config->connector == VP_CONNECTOR_STITCHED || config->connector == VP_CONNECTOR_POOLING ? 2 : vp_geometry_tokens_per_crop(g) < 16 ? 5 : 1;
     if (config->vit_native) { in->rows = 4; in->cols = 6; in->views = 24; }
     all = vk_image_tokens(config, in->views, in->rows, in->cols);
     in->index = (int32_t *)malloc((size_t)all * sizeof *in->index);

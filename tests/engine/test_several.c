@@ -70,8 +70,7 @@ static int open_case(const char *name, const char *test, several *s) {
     *strrchr(folder[1], '/') = 0;
     s->model.name = folder[1];
     snprintf(s->folder, sizeof s->folder, "several/%s/%s", name, test);
-    if (!CHECK(json_open(case_file(s, "case.json"), &s->info)) || !CHECK_INT(model_load_folder(&s->model), 0)
-        || !CHECK_INT(checkpoint_open(&s->model), 0))
+    if (!CHECK(json_open(case_file(s, "case.json"), &s->info)) || !CHECK_INT(model_load_folder(&s->model), 0) || !CHECK_INT(checkpoint_open(&s->model), 0))
         return 0;
     read_case(s);
     return CHECK_INT(model_cut(&s->model, &size, s->sizes, (int32_t)s->sample.images.count, &s->cuts, &error), VP_OK);

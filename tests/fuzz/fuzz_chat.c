@@ -2,6 +2,7 @@
  * First byte: bits 0-1 the API (3: the rest is a knob, its path and after 0xFF its value), bits 2-3 the content type, bits 4-7 how it is cut. */
 #include "fuzz.h"
 #include "vlmprof_chat.h"
+#include "vlmprof_json.h"
 
 enum { MOST = 600 };
 struct said { vp_result result, end; vp_chat_reply reply; };

@@ -1,5 +1,5 @@
 /* fuzz_json.c: what must be true of every text that the reader accepts. libFuzzer entry. */
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -67,8 +67,7 @@ static void check_processor(const vp_model_config *config, const vp_json *json, 
     size_t text = 0, expanded = 0;
     char prompt[256];
     if (kind == VP_PROCESSOR_COUNT) return;
-    if (vp_processor_read(kind, &config->geometry, json, &processor, &error) != VP_OK
-        || vp_processor_layout(&processor, width, height, &picture, &error) != VP_OK) {
+    if (vp_processor_read(kind, &config->geometry, json, &processor, &error) != VP_OK || vp_processor_layout(&processor, width, height, &picture, &error) != VP_OK) {
         check_error(&error);
         return;
     }

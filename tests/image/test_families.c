@@ -446,7 +446,6 @@ static void test_count_tokens(void) {
 }
 
 int main(void) {
-    RUN_TESTS(test_golden, test_vectors, test_traps, test_keys, test_properties, test_largest, test_config,
-              test_count_tokens);
+    RUN_TESTS(test_golden, test_vectors, test_traps, test_keys, test_properties, test_largest, test_config, test_count_tokens);
     return check_done("test_families");
 }

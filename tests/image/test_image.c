@@ -1,7 +1,7 @@
 /* test_image.c: pixels, masks and image files against the reference's own outputs (goldens/preprocess: PNG values within 2e-6, PNG bytes by SHA-256, JPEG within the
  * differences of decoders), against a second, plain implementation of the resize rules (bit for bit, random sizes), and against hostile files made here. */
 #define VLMPROF_IMAGE_IMPLEMENTATION
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "vlmprof_image.h"
 #include "base/files.h"
 #include "support/check.h"
@@ -393,8 +393,7 @@ static void test_limits(void) {
             *fields[i] = values[k];
             if (values[k] == INT32_MAX && (i == 7 || i == 8 || i == 10)) continue; /* a huge resized side is valid, because only the window is computed */
             vp_result result = vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed);
-            check_note(result == VP_ERR_RANGE || result == VP_ERR_MISMATCH, __FILE__, __LINE__, "field %d = %d gives %d", (int)i, (int)values[k],
-                       (int)result);
+            check_note(result == VP_ERR_RANGE || result == VP_ERR_MISMATCH, __FILE__, __LINE__, "field %d = %d gives %d", (int)i, (int)values[k], (int)result);
             CHECK_INT(vp_preprocess_scratch_bytes(&geometry, &broken), 0);
             CHECK_INT(vp_preprocess_pixel_count(&geometry, &broken), 0);
         }
@@ -671,9 +670,8 @@ static bytes_buffer make_jpeg(int marker, int precision, int height, int width, 
 
 static void test_jpeg_files(void) {
     static const struct { int marker, precision, height, width, components; vp_result code; const char *words; } bad[] = {
-        {0xC0, 8, 4, 4, 4, VP_ERR_UNSUPPORTED, "CMYK"}, {0xC0, 12, 4, 4, 3, VP_ERR_UNSUPPORTED, "8 bits"},
-        {0xC0, 8, 0, 4, 3, VP_ERR_UNSUPPORTED, "DNL"}, {0xC0, 8, 4, 0, 3, VP_ERR_FORMAT, "width"},
-        {0xC0, 8, 4, 4, 2, VP_ERR_FORMAT, "components"}, {0xC3, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "lossless"},
+        {0xC0, 8, 4, 4, 4, VP_ERR_UNSUPPORTED, "CMYK"}, {0xC0, 12, 4, 4, 3, VP_ERR_UNSUPPORTED, "8 bits"}, {0xC0, 8, 0, 4, 3, VP_ERR_UNSUPPORTED, "DNL"},
+        {0xC0, 8, 4, 0, 3, VP_ERR_FORMAT, "width"}, {0xC0, 8, 4, 4, 2, VP_ERR_FORMAT, "components"}, {0xC3, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "lossless"},
         {0xC9, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "arithmetic"}, {0xC5, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "hierarchical"},
         {0xC0, 8, 20000, 20000, 3, VP_ERR_RANGE, "20000 x 20000"}, {0xC0, 8, 9000, 9000, 3, VP_ERR_FORMAT, "can contain"},
         {0xC0, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "tables"}};

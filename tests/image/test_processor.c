@@ -524,7 +524,6 @@ int main(void) {
     test_part_of_a_patch();
     for (size_t model = 0; model < MODELS; model++)
         for (int i = 0; i < 3; i++) check_model_case(model, models[model].cases[i]);
-    RUN_TESTS(test_templates, test_text_kinds, test_refusals, test_crops, test_pixel_limits, test_pixel_counts,
-              test_pixel_knobs, test_resize, test_resize_plain);
+    RUN_TESTS(test_templates, test_text_kinds, test_refusals, test_crops, test_pixel_limits, test_pixel_counts, test_pixel_knobs, test_resize, test_resize_plain);
     return check_done("test_processor");
 }

@@ -53,7 +53,7 @@ static vp_result open_mode(mode *m, int wide, uint32_t gpu, vp_error *error) {
     size_t scratch = vk_round_up(backend->scratch_bytes(m->queue, &extent), 256);
     m->piece = backend->stage_bytes < 64 << 20 ? backend->stage_bytes : 1 << 20;
     m->room = (char *)backend->allocate(m->queue, 3 * m->piece + scratch);
-    if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_fail(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
+    if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_error_set(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
     return VP_OK;
 }
 static int by_wgmma; /* 1: experts run as on Hopper, on a queue of their own */
@@ -411,13 +411,11 @@ static void test_embed(int rows, int d, int wide, int panels, float scale) {
     for (int r = 0; r < rows; r++) {
         ids[r] = r == 0 ? VOCABULARY - 1 : r == 2 ? -1 : below(VOCABULARY); /* -1: no token, a row of 0 */
         for (int i = 0; i < d; i++)
-            expect_exact(&e, (size_t)r * (size_t)d + (size_t)i,
-                         ids[r] < 0 ? 0.0 : scaled((float)get(values, (size_t)(ids[r] * d + i), wide), scale, wide),
+            expect_exact(&e, (size_t)r * (size_t)d + (size_t)i, ids[r] < 0 ? 0.0 : scaled((float)get(values, (size_t)(ids[r] * d + i), wide), scale, wide),
                          /* damaged: the next token's row */
                          scaled((float)get(values, (size_t)((ids[r] + 1) % VOCABULARY * d + i), wide), scale, wide));
     }
-    SEND(1, scale != 0.0f ? (int64_t)rows * d : 0, (int64_t)rows * d * (size_of(wide) + 4) + 4 * rows,
-         kernels->embed(queue, x, &table, ids, rows, d, wide));
+    SEND(1, scale != 0.0f ? (int64_t)rows * d : 0, (int64_t)rows * d * (size_of(wide) + 4) + 4 * rows, kernels->embed(queue, x, &table, ids, rows, d, wide));
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
@@ -1397,8 +1395,7 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
     for (size_t r = 0; r < rows; r++)
         for (size_t h = 0; h < (size_t)heads; h++) {
             size_t sequence = (r - r % t) * ldk * element, column = h * (size_t)head_dim, of_k = h / (size_t)group * (size_t)head_dim;
-            expect_attention(&e, r * d + column, q, r * ldq + column, k + sequence, v + sequence, ldk, of_k, causal ? (int)(r % t) + 1 : tokens,
-                             head_dim, !wide, wide);
+            expect_attention(&e, r * d + column, q, r * ldq + column, k + sequence, v + sequence, ldk, of_k, causal ? (int)(r % t) + 1 : tokens, head_dim, !wide, wide);
         }
     job.y = y; job.ldy = (int)ldy; job.q = q; job.ldq = (int)ldq; job.k = k; job.v = v; job.ldk = (int)ldk;
     job.batch = batch; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = causal;

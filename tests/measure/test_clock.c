@@ -10,10 +10,9 @@
 
 /* the value after each of these words becomes MASKED, up to one of the listed end characters */
 static const char *const MASKS[][2] = {
-    {"cpu: ", ",;\"\n"}, {"\"build\": ", ",\n"}, {"\"host\": ", ",\n"}, {"\"kernel\": ", ",\n"}, {"\"date\": ", ",\n"},
-    {"\"unix_s\": ", ",\n"}, {"_clock_mhz\": ", ",\n}"},
-    {"\"power_w\": ", ",\n}"}, {"\"temperature_c\": ", ",\n}"}, {"\"throttle_reasons\": ", ",\n}"}, {"\"throttle_count\": ", ",\n}"}, {"\"argv\": [", "]"},
-    {"_bytes\": ", ",\n}"}, {"memory      ", " "}, {"\"measured_from\": ", ",\n"}, {"\"measured_to\": ", ",\n"}, {"\"stamp_cost_ns\": ", ",\n}"},
+    {"cpu: ", ",;\"\n"}, {"\"build\": ", ",\n"}, {"\"host\": ", ",\n"}, {"\"kernel\": ", ",\n"}, {"\"date\": ", ",\n"}, {"\"unix_s\": ", ",\n"},
+    {"_clock_mhz\": ", ",\n}"}, {"\"power_w\": ", ",\n}"}, {"\"temperature_c\": ", ",\n}"}, {"\"throttle_reasons\": ", ",\n}"}, {"\"throttle_count\": ", ",\n}"},
+    {"\"argv\": [", "]"}, {"_bytes\": ", ",\n}"}, {"memory      ", " "}, {"\"measured_from\": ", ",\n"}, {"\"measured_to\": ", ",\n"}, {"\"stamp_cost_ns\": ", ",\n}"},
     {"\"plan\": \"", "\""}, {"vlmprof_kernels.cu(", ")"}, {"vlmprof_kernels.cu:", "("}, {"\"line\": ", ",\n}"},
     {"\"data_hash\": ", ",\n"}, {"\"content_hash\": ", ",\n"}, {"\"output_dir\": ", ",\n"}};
 static void mask(char **text) {

@@ -442,7 +442,6 @@ static void test_servers(void) {
 
 int main(void) {
     if (!command_begin("fidelity")) return 1;
-    RUN_TESTS(test_divergence, test_bounds, test_differences, test_along_the_answer, test_choices, test_tables,
-              test_without_answers, test_servers);
+    RUN_TESTS(test_divergence, test_bounds, test_differences, test_along_the_answer, test_choices, test_tables, test_without_answers, test_servers);
     return command_end("test_fidelity");
 }

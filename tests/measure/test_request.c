@@ -10,7 +10,7 @@ enum { NEW_TOKENS = 4, RANGES = 16, IMAGE_PX = 64 };
 static struct model model;
 static struct session session;
 static vp_ranges ranges;
-static vp_range records[RANGES];
+static vp_range_record records[RANGES];
 static int64_t hook_depth; /* depth of ranges that another tool would show as open */
 
 static void hook_push(void *user, const char *name) { (void)user; (void)name; hook_depth++; }
@@ -64,8 +64,7 @@ static int set_up(void) {
     settings.max_sequence = 1024;
     settings.max_views = layout.views;
     session.model = &model;
-    return CHECK_INT(vp_engine_open(&settings, &session.engine, &error), VP_OK)
-           && CHECK_INT(vp_ranges_init(&ranges, records, RANGES, 0, "main", &HOOKS), VP_OK);
+    return CHECK_INT(vp_engine_open(&settings, &session.engine, &error), VP_OK) && CHECK_INT(vp_ranges_init(&ranges, records, RANGES, 0, "main", &HOOKS), VP_OK);
 }
 
 /* ---- the ranges of one pass */

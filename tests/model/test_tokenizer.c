@@ -76,8 +76,7 @@ static void decode_is(const vp_tokenizer *t, const int32_t *ids, size_t count, i
     memset(got_text, 'Z', want_bytes + 2);
     if (!CHECK_INT(vp_tokenizer_decode(t, ids, count, flags, got_text, want_bytes + 1, &bytes), VP_OK)) return;
     CHECK_INT(bytes, want_bytes);
-    check_note(bytes == want_bytes && !memcmp(got_text, want, bytes), __FILE__, __LINE__, "\"%.*s\", expected \"%.*s\"", (int)bytes, got_text,
-               (int)want_bytes, want);
+    check_note(bytes == want_bytes && !memcmp(got_text, want, bytes), __FILE__, __LINE__, "\"%.*s\", expected \"%.*s\"", (int)bytes, got_text, (int)want_bytes, want);
     CHECK_INT(got_text[want_bytes], 0);
     CHECK_INT(got_text[want_bytes + 1], 'Z');
 }
@@ -386,11 +385,9 @@ static void test_pipeline(void) {
 /* word boundaries, from the private splitter */
 static void test_words(void) {
     static const struct { const char *text, *words; } rows[] = {
-        { "I'll say:", "I|'ll| say|:" }, { "we've they're he'd I'm don't it's", "we|'ve| they|'re| he|'d| I|'m| don|'t| it|'s" },
-        { "'S'LL", "'|S|'|LL" }, { "'should", "'s|hould" }, { " 's", " '|s" }, { "''s", "''|s" }, { "'l", "'|l" }, { "'lab", "'|lab" },
-        { "'re", "'re" }, { "'", "'" },
-        { "a1b22 3..", "a|1|b|22| 3|.." }, { " x   y", " x|  | y" }, { "\t\tx", "\t|\t|x" }, { "\nx", "\n|x" },
-        { " \n x", " \n| x" }, { "x   ", "x|   " },
+        { "I'll say:", "I|'ll| say|:" }, { "we've they're he'd I'm don't it's", "we|'ve| they|'re| he|'d| I|'m| don|'t| it|'s" }, { "'S'LL", "'|S|'|LL" },
+        { "'should", "'s|hould" }, { " 's", " '|s" }, { "''s", "''|s" }, { "'l", "'|l" }, { "'lab", "'|lab" }, { "'re", "'re" }, { "'", "'" },
+        { "a1b22 3..", "a|1|b|22| 3|.." }, { " x   y", " x|  | y" }, { "\t\tx", "\t|\t|x" }, { "\nx", "\n|x" }, { " \n x", " \n| x" }, { "x   ", "x|   " },
         { "\xC2\xA0x", "\xC2\xA0|x" },                                           /* a no-break space is white space, but is not joined to a word */
         { "x\xE3\x80\x80 y", "x|\xE3\x80\x80| y" },                              /* U+3000 */
         { "\xC3\xA9t\xC3\xA9 \xD9\xA3\xC2\xBD!? \xE2\x82\xAC", "\xC3\xA9t\xC3\xA9| \xD9\xA3\xC2\xBD|!?| \xE2\x82\xAC" },
@@ -520,9 +517,8 @@ static void test_decode(void) {
         { "\xFF\xFF\xFF\xFF", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" }, { "", "" },
     };
     static const struct { const char *text, *cleaned; } cleaned[] = {
-        { "a . b ? c ! d , e", "a. b? c! d, e" }, { "do n't I 'm it 's we 've they 're", "don't I'm it's we've they're" }, { "a ' b", "a'b" },
-        { " ' s", "'s" }, { "  .", " ." }, { " . .", ".." }, { "he 'll", "he 'll" }, { " N'T", " N'T" }, { " ,,", ",," },
-        { " ' ' ", "'' " }, { "x '", "x '" },
+        { "a . b ? c ! d , e", "a. b? c! d, e" }, { "do n't I 'm it 's we 've they 're", "don't I'm it's we've they're" }, { "a ' b", "a'b" }, { " ' s", "'s" },
+        { "  .", " ." }, { " . .", ".." }, { "he 'll", "he 'll" }, { " N'T", " N'T" }, { " ,,", ",," }, { " ' ' ", "'' " }, { "x '", "x '" },
         { " 's've 've", "'s've've" }, { " .'s", ".'s" }, { "a 'm' b", "a'm' b" },
     };
     vp_special_ids ids = { 0, 0, 1, 300, 301, 302, 303, 304 };
@@ -663,8 +659,7 @@ static void test_load_errors(void) {
 /* members that other writers omit, or write in an older form, are not errors */
 static void test_load_variants(void) {
     static const struct { const char *from, *to; } rows[] = {
-        { "\"truncation\":null,\"padding\":null,", "" }, { "\"type\":\"BPE\",", "" }, { ",\"ignore_merges\":false", "" },
-        { "\"dropout\":null", "\"dropout\":0.0" },
+        { "\"truncation\":null,\"padding\":null,", "" }, { "\"type\":\"BPE\",", "" }, { ",\"ignore_merges\":false", "" }, { "\"dropout\":null", "\"dropout\":0.0" },
         { "\"continuing_subword_prefix\":null", "\"continuing_subword_prefix\":\"\"" }, { "[\"a b\"", "[\"#version: 0.2\",\"a b\"" },
         { "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"special_tokens\":{}}", "null" },
         { "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"special_tokens\":{}}",

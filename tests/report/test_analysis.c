@@ -1,6 +1,6 @@
 /* test_analysis.c: fronts and tests equal golden/analysis (numpy, scipy, exact rationals). Special functions equal scipy's. Bootstrap and epsilon fronts equal a slow
  * implementation. On sweeps with a known truth the stated intervals contain it (VLMPROF_REPEATS=1000 for the full count). */
-#include "vlmprof.h"
+#include "vlmprof_statistics.h"
 #include "vlmprof_score.h"
 #include "vlmprof_analysis.h"
 #include "support/check.h"

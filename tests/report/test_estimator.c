@@ -2,7 +2,7 @@
  * its held-out errors must equal those of a small computation here, and predictions must cover later measurements of the same machine. Also recalibration to a second
  * machine, hostile model files and exit codes. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "vlmprof_latency.h"
 #include "support/check.h"
 #include "support/program.h"

@@ -1,6 +1,6 @@
 /* test_intervals.c: intervals of accuracies equal published worked examples and the exact ones they generalise. They always have a width, and their coverage over 1 to 50
  * samples and all rates is at least that of the table below. Student's interval, which they replace, fails the same limits. */
-#include "vlmprof.h"
+#include "vlmprof_statistics.h"
 #include "vlmprof_score.h"
 #include "vlmprof_analysis.h"
 #include "support/check.h"
@@ -55,8 +55,8 @@ static void test_bounded_exact(void) {
     for (int n = 1; n <= 40; n += 3) {
         for (int hits = 0; hits <= n; hits++) {
             const vp_bounded_interval interval = bounded(made(n, hits, 0), n, 0, 1, 0.95);
-            if (hits) CHECK_NEAR(vp_beta(hits, n - hits + 1, interval.low, 1 - interval.low), 0.025, 1e-9); else CHECK(interval.low < 1e-12);
-            if (hits < n) CHECK_NEAR(vp_beta(n - hits, hits + 1, 1 - interval.high, interval.high), 0.025, 1e-9); else CHECK(interval.high > 1 - 1e-12);
+            if (hits) CHECK_NEAR(vp_statistics_beta(hits, n - hits + 1, interval.low, 1 - interval.low), 0.025, 1e-9); else CHECK(interval.low < 1e-12);
+            if (hits < n) CHECK_NEAR(vp_statistics_beta(n - hits, hits + 1, 1 - interval.high, interval.high), 0.025, 1e-9); else CHECK(interval.high > 1 - 1e-12);
         }
     }
     check_case("the bounded mean matches random weights");

@@ -2,7 +2,7 @@
  * knob. Also the experiments' own files (in the formats of their repository), damaged files of every kind, exit codes and the shape of CSV, Markdown and JSON. Runs
  * $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. REPORT_LARGE=1 adds 336 x 1,000 samples. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"

@@ -14,8 +14,7 @@ static int same_value(const document *a, uint32_t i, const document *b, uint32_t
     const vp_json_node *y = &b->nodes[k];
     if (x->type != y->type) return 0;
     if (x->type == VP_JSON_NUMBER)
-        return vp_json_to_double(&a->json, i, &p) == VP_OK && vp_json_to_double(&b->json, k, &q) == VP_OK
-            && fabs(p - q) <= tolerance * (fabs(q) > 1 ? fabs(q) : 1);
+        return vp_json_to_double(&a->json, i, &p) == VP_OK && vp_json_to_double(&b->json, k, &q) == VP_OK && fabs(p - q) <= tolerance * (fabs(q) > 1 ? fabs(q) : 1);
     if (x->type == VP_JSON_STRING) { /* unescaped, including \u0000 */
         static char one[1 << 16], other[1 << 16];
         size_t bytes = 0, more = 0;

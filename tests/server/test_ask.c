@@ -1,7 +1,7 @@
 /* test_ask.c: `ask` against a server that answers as the model's name requests. Exit codes, both outputs, the requests sent, the
  * message of each failure, Ctrl-C, and that the API key never appears. */
 #define _XOPEN_SOURCE 700
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/program.h"
@@ -349,8 +349,7 @@ static void test_tls_port(void) {
     check_case("http to a TLS port");
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (!CHECK(!bind(listening, (struct sockaddr *)&address, sizeof address)
-               && !getsockname(listening, (struct sockaddr *)&address, &bytes))) return;
+    if (!CHECK(!bind(listening, (struct sockaddr *)&address, sizeof address) && !getsockname(listening, (struct sockaddr *)&address, &bytes))) return;
     close(listening); /* that port is free */
     port = ntohs(address.sin_port);
     snprintf(place, sizeof place, "127.0.0.1:%d", port);

@@ -291,17 +291,15 @@ static void test_knobs(void) {
 }
 static void test_limits(void) {
     static const struct { const char *family, *key, *value; } rows[] = {
-        {"qwen2-vl", "max_pixels", "1003520"},    {"qwen2.5-vl", "max_pixels", "501760"},   {"qwen2.5-vl", "min_pixels", "200704"},
-        {"qwen3-vl", "max_pixels", "1048576"},    {"qwen3-vl", "min_pixels", "4096"},       {"glm-4.1v", "max_pixels", "1003520"},
-        {"kimi_vl", "in_token_limit", "1024"},    {"kimi_k25", "max_patches", "4096"},      {"glm5", "max_image_tokens", "1024"},
-        {"internvl", "max_patches", "6"},         {"internvl", "max_patches", "1"},         {"internvl", "image_seq_length", "64"},
-        {"smolvlm", "longest_edge", "1024"},      {"idefics3", "longest_edge", "728"},      {"idefics3", "image_seq_len", "64"},
-        {"gemma3", "do_pan_and_scan", "1"},       {"gemma4", "max_soft_tokens", "560"},     {"pixtral", "longest_edge", "512"},
-        {"mistral3", "longest_edge", "1024"},     {"minicpm-v-2.6", "max_slice_nums", "4"}, {"llava-onevision", "anyres_max", "4"},
-        {"phi4_multimodal", "dynamic_hd", "16"},  {"phi3_5_vision", "num_crops", "16"},     {"ovis2", "max_patches", "4"},
-        {"openai_tiles", "tile_tokens", "129"},   {"openai_patches", "patch_budget", "2500"}, {"claude", "max_image_tokens", "784"},
-        {"molmo", "max_crops", "36"},             {"molmo2", "max_crops", "24"},            {"llama4", "max_patches", "4"},
-        {"deepseek_ocr", "max_patches", "4"},     {"lfm2_vl", "max_tiles", "4"},            {"perception_lm", "max_num_tiles", "16"},
+        {"qwen2-vl", "max_pixels", "1003520"}, {"qwen2.5-vl", "max_pixels", "501760"}, {"qwen2.5-vl", "min_pixels", "200704"}, {"qwen3-vl", "max_pixels", "1048576"},
+        {"qwen3-vl", "min_pixels", "4096"}, {"glm-4.1v", "max_pixels", "1003520"}, {"kimi_vl", "in_token_limit", "1024"}, {"kimi_k25", "max_patches", "4096"},
+        {"glm5", "max_image_tokens", "1024"}, {"internvl", "max_patches", "6"}, {"internvl", "max_patches", "1"}, {"internvl", "image_seq_length", "64"},
+        {"smolvlm", "longest_edge", "1024"}, {"idefics3", "longest_edge", "728"}, {"idefics3", "image_seq_len", "64"}, {"gemma3", "do_pan_and_scan", "1"},
+        {"gemma4", "max_soft_tokens", "560"}, {"pixtral", "longest_edge", "512"}, {"mistral3", "longest_edge", "1024"}, {"minicpm-v-2.6", "max_slice_nums", "4"},
+        {"llava-onevision", "anyres_max", "4"}, {"phi4_multimodal", "dynamic_hd", "16"}, {"phi3_5_vision", "num_crops", "16"}, {"ovis2", "max_patches", "4"},
+        {"openai_tiles", "tile_tokens", "129"}, {"openai_patches", "patch_budget", "2500"}, {"claude", "max_image_tokens", "784"}, {"molmo", "max_crops", "36"},
+        {"molmo2", "max_crops", "24"}, {"llama4", "max_patches", "4"}, {"deepseek_ocr", "max_patches", "4"}, {"lfm2_vl", "max_tiles", "4"},
+        {"perception_lm", "max_num_tiles", "16"},
         {"minicpm_v_4_6", "downsample_mode", "4x"}};
     check_case("another limit is found by inversion, with and without tokens around the images");
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
@@ -663,8 +661,7 @@ int main(void) {
     static const hostile_reply replies[] = {call};
     unsetenv("OPENAI_API_KEY");
     if (!program_begin("audit")) return 1;
-    RUN_TESTS(test_corners, test_scene, test_equal, test_dropped, test_knobs, test_limits, test_rounding, test_32_bit,
-              test_families, test_token_cost);
+    RUN_TESTS(test_corners, test_scene, test_equal, test_dropped, test_knobs, test_limits, test_rounding, test_32_bit, test_families, test_token_cost);
     hostile_start(&server, replies, 1);
     server.call = counted_reply;
     RUN_TESTS(test_command, test_json, test_hint, test_failures, test_interrupt);

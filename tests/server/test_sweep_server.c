@@ -370,7 +370,6 @@ int main(void) {
     if (!command_begin("sweep-server")) return 1;
     setenv("OPENAI_API_KEY", KEY, 1);
     chat_start(&server);
-    RUN_TESTS(make_set, test_files, test_key, test_readers, test_texts, test_sizes, test_kills, test_failures,
-              test_refusals);
+    RUN_TESTS(make_set, test_files, test_key, test_readers, test_texts, test_sizes, test_kills, test_failures, test_refusals);
     return command_end("test_sweep_server");
 }

@@ -53,8 +53,7 @@ static void test_search(void) {
             for (int64_t template_tokens = 0; template_tokens <= 33; template_tokens += 11)
                 for (int64_t wanted = 80; wanted < 3000; wanted += 211) {
                     const struct twin_search search = search_for(wanted, kind, size, template_tokens, NULL);
-                    check_case("%s (%lld), template %lld: %lld tokens are found", KIND_NAMES[kind], (long long)size, (long long)template_tokens,
-                               (long long)wanted);
+                    check_case("%s (%lld), template %lld: %lld tokens are found", KIND_NAMES[kind], (long long)size, (long long)template_tokens, (long long)wanted);
                     if (kind == SHAKY && (wanted - template_tokens) % 7 == 3) /* no text has this number of tokens */
                         CHECK(!search.is_found && llabs(search.nearest.tokens - wanted) == 1 && search.tries <= TWIN_TRIES);
                     else CHECK(search.is_found && search.nearest.tokens == wanted && search.tries < 30);
@@ -296,8 +295,7 @@ static void write_set(void) {
     char here[512] = "";
     CHECK(f != NULL && getcwd(here, sizeof here) != NULL);
     for (int i = 0; f && i < 3; i++)
-        fprintf(f, "{\"id\": %d, \"image\": \"%s/samples/%s.jpg\", \"question\": \"What is it?\", \"answers\": [\"a\"]}\n", i, here,
-                i == 1 ? "astronaut" : "cat");
+        fprintf(f, "{\"id\": %d, \"image\": \"%s/samples/%s.jpg\", \"question\": \"What is it?\", \"answers\": [\"a\"]}\n", i, here, i == 1 ? "astronaut" : "cat");
     if (f) fprintf(f, "{\"id\": 3, \"question\": \"What is it?\", \"answers\": [\"a\"]}\n");
     if (f) fclose(f);
 }

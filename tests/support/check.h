@@ -90,8 +90,7 @@ static inline int check_int(int64_t got, int64_t want, const char *what, const c
     return check_note(got == want, file, line, "%s is %lld, expected %lld", what, (long long)got, (long long)want);
 }
 static inline int check_text(const char *got, const char *want, const char *what, const char *file, int line) {
-    return check_note(got && want && strcmp(got, want) == 0, file, line, "%s is \"%s\", expected \"%s\"", what, got ? got : "(null)",
-                      want ? want : "(null)");
+    return check_note(got && want && strcmp(got, want) == 0, file, line, "%s is \"%s\", expected \"%s\"", what, got ? got : "(null)", want ? want : "(null)");
 }
 static inline int check_near(double got, double want, double tolerance, const char *what, const char *file, int line) {
     return check_note(fabs(got - want) <= tolerance, file, line, "%s is %.9g, expected %.9g within %.3g", what, got, want, tolerance);

@@ -4,7 +4,7 @@
 #define COMMAND_H
 #include "check.h"
 #include "folder.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -262,8 +262,7 @@ static inline void expect_attention(expected *e, size_t at, const void *q, size_
             size += fabs(last);
             squares += last * last;
         }
-        expect(e, at + (size_t)i, want, (want - last) / (keys > 1 ? 1.0 - p[keys - 1] / sum : 1.0), size * (3.0 + spread / sqrt((double)head_dim)),
-               keys + 8, wide);
+        expect(e, at + (size_t)i, want, (want - last) / (keys > 1 ? 1.0 - p[keys - 1] / sum : 1.0), size * (3.0 + spread / sqrt((double)head_dim)), keys + 8, wide);
         if (rounds) e->tolerance[at + (size_t)i] += SAFETY * bf16_unit * sqrt(squares);
     }
     free(p);

@@ -1,6 +1,7 @@
-/* golden_rows.h: the rows of a golden file of JSON lines. A test includes it after vlmprof.h and check.h. */
+/* golden_rows.h: the rows of a golden file of JSON lines. A test includes it after check.h. */
 #ifndef GOLDEN_ROWS_H
 #define GOLDEN_ROWS_H
+#include "vlmprof_json.h"
 typedef struct golden_rows { char *file, *next; int count; vp_json json; vp_json_node nodes[512]; } golden_rows;
 /* Opens a file of tests/golden. A file that is missing is a failed check. */
 static inline int golden_open(golden_rows *rows, const char *name) {

@@ -1,6 +1,7 @@
-/* json_file.h: a file of JSON that a test reads. A test includes it after vlmprof.h and check.h. */
+/* json_file.h: a file of JSON that a test reads. A test includes it after check.h. */
 #ifndef JSON_FILE_H
 #define JSON_FILE_H
+#include "vlmprof_json.h"
 typedef struct json_file { char *text; vp_json_node *nodes; vp_json json; } json_file;
 static inline int json_open(const char *path, json_file *file) {
     size_t bytes, needed = 0;

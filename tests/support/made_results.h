@@ -2,6 +2,7 @@
  * the program's output. A test includes it after vlmprof.h, check.h and program.h. */
 #ifndef MADE_RESULTS_H
 #define MADE_RESULTS_H
+#include "vlmprof_json.h"
 
 /* ---- the experiments' own files: no schema, per token divided by the tokens, rows in any order */
 static inline void write_foreign(const char *path, const char *stats, const char *rows) {

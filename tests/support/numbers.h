@@ -2,6 +2,7 @@
 #ifndef NUMBERS_H
 #define NUMBERS_H
 #include "json_file.h"
+#include "vlmprof_json.h"
 typedef json_file document;
 /* a number; NaN for null and for what is not there */
 static inline double number(const document *d, uint32_t object, const char *key) {

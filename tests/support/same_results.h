@@ -2,6 +2,7 @@
  * with load and unload. */
 #ifndef SAME_RESULTS_H
 #define SAME_RESULTS_H
+#include "vlmprof_json.h"
 
 /* Values that differ between runs: times, and where and when they were taken. Everything else must be equal, including keys and their order. */
 static inline int is_time(const char *key) {

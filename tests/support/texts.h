@@ -5,6 +5,7 @@
  * before it is committed. */
 #ifndef TEXTS_H
 #define TEXTS_H
+#include "vlmprof_json.h"
 #include <ctype.h>
 
 typedef struct kept_text { char *data; size_t bytes, capacity; } kept_text;
@@ -71,8 +72,7 @@ static inline void check_kept(const char *name, const char *text) {
     b = want ? want : "";
     while (*a && *a == *b) { line += *a == '\n'; a++; b++; }
     while (a > got && a[-1] != '\n') { a--; b--; }
-    check_note(want && !strcmp(got, want), __FILE__, __LINE__, "%s:%zu is \"%.*s\", expected \"%.*s\"", path, line, (int)strcspn(a, "\n"), a,
-               (int)strcspn(b, "\n"), b);
+    check_note(want && !strcmp(got, want), __FILE__, __LINE__, "%s:%zu is \"%.*s\", expected \"%.*s\"", path, line, (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
     FREE_ALL(want, got);
 }
 /* Adds each place of a JSON text once, with the types found there: "rows[].name string". */

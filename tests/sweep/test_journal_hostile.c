@@ -169,8 +169,7 @@ static void change_members(int line, const vp_json *json, uint32_t node, int is_
         char name[80];
         snprintf(name, sizeof name, "%.*s", (int)json->nodes[key].bytes, json->text + json->nodes[key].start);
         /* older journals lack the model's shape, a configuration's weights, and the first parts of twins' streams */
-        change_member(line, json, node, key, is_open,
-                      can_lack || !strcmp(name, "model_shape") || !strcmp(name, "architecture") || !strcmp(name, "weights")
+        change_member(line, json, node, key, is_open, can_lack || !strcmp(name, "model_shape") || !strcmp(name, "architecture") || !strcmp(name, "weights")
                           || !strcmp(name, "image_chunk_ms") || !strcmp(name, "text_chunk_ms"));
         change_members(line, json, key + 1, is_open || is_open_part(name), !strcmp(name, "stages")); /* the stages that ran */
     }

@@ -2,7 +2,7 @@
  * table, as JSON, and with --quiet; result files in the layout of the reference's scripts. The numbers of the files are recomputed here from the journals' own lines.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"

@@ -112,8 +112,8 @@ static void test_points(void) {
     CHECK_INT(gathered.last_s, 1000 + (POINTS - 1) * 10 + 1);
     CHECK(gathered.session_count == 1 && gathered.sessions[0].at == session && gathered_session(&gathered, 0, session) == 0);
     CHECK_INT(gathered_session(&gathered, 0, session + 1), 1);
-    for (int i = 0; i <= VP_STOP_LAST_; i++)
-        CHECK_INT(gathered.stops[i], !strcmp(vp_stop_name(i), "runs") ? POINTS / 2 : !strcmp(vp_stop_name(i), "box") ? POINTS - POINTS / 2 : 0);
+    for (int i = 0; i <= STOP_LAST_; i++)
+        CHECK_INT(gathered.stops[i], !strcmp(stop_name(i), "runs") ? POINTS / 2 : !strcmp(stop_name(i), "box") ? POINTS - POINTS / 2 : 0);
     check_case("layouts, tokens and rates, one per point; steps, one per run");
     check_list(&gathered, LIST_TARGET, POINTS + 1, 432, 432);
     check_list(&gathered, LIST_ACTUAL, POINTS + 1, 384, 384);

@@ -2,7 +2,7 @@
  * most frequent tiling, if it is the first of the sorted values, the last, or tied. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a
  * temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"

@@ -622,7 +622,6 @@ int main(void) {
     setenv("GOMP_SPINCOUNT", "1000", 0);
     if (!command_begin("sweep")) return 1;
         make_data();
-    RUN_TESTS(test_kills, test_damage, test_vanished_image, test_missing_image, test_garbage, test_ranks, test_numbers,
-              test_stop_rule, test_interrupts, test_device);
+    RUN_TESTS(test_kills, test_damage, test_vanished_image, test_missing_image, test_garbage, test_ranks, test_numbers, test_stop_rule, test_interrupts, test_device);
     return command_end("test_sweep");
 }

@@ -27,7 +27,7 @@ int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t table_of) {
 
 int main(void) {
     const vp_range_hooks *hooks = vk_range_hooks();
-    vp_range records[1];
+    vp_range_record records[1];
     vp_ranges ranges;
     if (vp_ranges_init(&ranges, records, 1, 0, NULL, hooks) != VP_OK) return 1;
     VP_RANGE(&ranges, "request");

@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
 #include "support/program.h"
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 
 /* ---- CSV */
 enum { CELLS_MAX = 40 };

@@ -23,7 +23,7 @@ static vp_result end_at(vp_ranges *ranges, int64_t ns) {
 
 static void test_nesting(void) {
     const vp_range_payload payload = {100, 200, 4096, {64, 2048, 0, 0}, 2};
-    vp_range records[8];
+    vp_range_record records[8];
     vp_ranges r;
     memset(records, 0xA5, sizeof records);
     check_case("nested ranges: parents, self times, payload");
@@ -64,7 +64,7 @@ static void test_nesting(void) {
 }
 
 static void test_misuse(void) {
-    vp_range records[2];
+    vp_range_record records[2];
     vp_ranges r;
     vp_range_payload payload = {0};
     check_case("ranges: errors");
@@ -97,7 +97,7 @@ static void test_misuse(void) {
 
 /* a buffer of 3: the fourth range and those inside it have no record, but nesting stays correct */
 static void test_full(void) {
-    vp_range records[3];
+    vp_range_record records[3];
     vp_op rows[4];
     vp_ranges r;
     vp_ops ops;
@@ -142,7 +142,7 @@ static void note_pop(void *user) { strcat((char *)user, "-"); }
 static void test_hooks(void) {
     char notes[64] = "";
     vp_range_hooks hooks = {note_push, note_pop, NULL};
-    vp_range record;
+    vp_range_record record;
     vp_ranges r;
     hooks.user = notes;
     check_case("hooks see each range, even those without a record");
@@ -185,7 +185,7 @@ static void recurse(vp_ranges *r, int depth) {
 
 /* the sums of a recursive program against a count by hand: f is called 15 times, once of them from outside; g 7 times */
 static void test_recursion(void) {
-    vp_range records[64];
+    vp_range_record records[64];
     vp_op rows[4];
     vp_ranges r;
     vp_ops ops;

@@ -10,7 +10,7 @@ static void *limited_realloc(void *memory, size_t bytes) { return memory_left-- 
 #define VP_FREE(memory) free(memory)
 #define VLMPROF_STATIC
 #define VLMPROF_IMPLEMENTATION
-#include "vlmprof.h"
+#include "vlmprof_json.h"
 #include "vlmprof_trace.h"
 #include "support/check.h"
 
@@ -122,7 +122,8 @@ static void test_live(void) {
 }
 static void test_text(void) {
     const vp_trace_arg args[] = {{"rows", NULL, 12}, {"what \"it\" is", "a \\ b\nc", 0}, {"share", NULL, 0.1}};
-    const char *const expected[] = {"\"name\": \"de/code\\\"\"", "\"args\": {\"rows\": 12.0, \"what \\\"it\\\" is\": \"a / bc\", \"share\": 0.1}}", "\"name\": \"unknown\"",
+    const char *const expected[] = {"\"name\": \"de/code\\\"\"",
+                                    "\"args\": {\"rows\": 12.0, \"what \\\"it\\\" is\": \"a / bc\", \"share\": 0.1}}", "\"name\": \"unknown\"",
                                     "\"thread_name\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": 1, \"tid\": 7, \"args\": {\"name\": \"the NPU\"}",
                                     "\"ph\": \"C\", \"name\": \"power\", \"pid\": 1, \"ts\": 0.002, \"args\": {\"value\": 3.5}", "\"ts\": 1.001, \"dur\": 1.234"};
     vp_trace *trace = open_trace();
@@ -138,8 +139,8 @@ static void test_text(void) {
 static void test_refusals(void) {
     const vp_trace_arg bad[] = {{NULL, "text", 0}, {"number", NULL, (double)NAN}};
     const struct { int thread; const char *name; int64_t begin_ns, end_ns; const char *says; } rows[] = {
-        {0, NULL, 100, 200, "no name"}, {-1, "x", 100, 200, "its thread"}, {VP_TRACE_THREADS_LIMIT, "x", 100, 200, "its thread"}, {0, "x", 200, 199, "ends before it begins"},
-        {0, "x", 49, 200, "before base_ns"}, {0, "x", 100, INT64_MAX, "too long after"}, {0, "x", INT64_MIN, INT64_MAX, "before base_ns"}};
+        {0, NULL, 100, 200, "no name"}, {-1, "x", 100, 200, "its thread"}, {VP_TRACE_THREADS_LIMIT, "x", 100, 200, "its thread"},
+        {0, "x", 200, 199, "ends before it begins"}, {0, "x", 49, 200, "before base_ns"}, {0, "x", 100, INT64_MAX, "too long after"}, {0, "x", INT64_MIN, INT64_MAX, "before base_ns"}};
     vp_trace_options options = vp_trace_options_default();
     vp_error error = {VP_OK, -1, "", ""};
     vp_trace *trace = NULL;

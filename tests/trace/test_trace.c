@@ -1003,7 +1003,7 @@ static void test_ranges(void) {
     char *path = in_folder("ranges.json"), stack[300];
     vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_range records[4] = {0};
+    vp_range_record records[4] = {0};
     file f;
     check_case("ranges of the host");
     o.record_shapes = o.with_stack = 1;

@@ -204,7 +204,7 @@ static int is_wide_limit(const vp_family_key *key) {
     return (key->slot == VP_SLOT_MIN || key->slot == VP_SLOT_MAX) && key->fallback > VP_FAMILY_TILES_LIMIT
            && strncmp(key->name, "size", 4) && strcmp(key->name, "max_soft_tokens");
 }
-static const vp_family_key *key_of(const vp_family *family, vp_slot slot) {
+static const vp_family_key *key_of(const vp_family *family, vp_family_slot slot) {
     for (int i = 0; i < VP_FAMILY_KEYS_LIMIT; i++)
         if (family->preset->keys[i].name && family->preset->keys[i].slot == slot) return &family->preset->keys[i];
     return NULL;

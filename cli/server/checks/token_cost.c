@@ -1,5 +1,6 @@
 /* token_cost.c: checks whether an image token adds as much to a server's TTFT as a text token. */
 #include "server/checks/audit.h"
+#include "vlmprof_statistics.h"
 
 #include <stdlib.h>
 

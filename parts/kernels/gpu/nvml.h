@@ -33,7 +33,7 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
         const char *reason = dlerror();
         snprintf(text, sizeof text, "%.150s; it comes with the NVIDIA driver",
                  reason ? reason : "libnvidia-ml.so.1 is missing");
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
     }
     vk_nvml_symbol(library, &nvml->start, "nvmlInit_v2");
     vk_nvml_symbol(library, &nvml->find, "nvmlDeviceGetHandleByPciBusId_v2");
@@ -50,12 +50,13 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons");
     if (!nvml->reasons) vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
     if (!nvml->start || !nvml->find)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", "libnvidia-ml.so.1 lacks a function that vlmprof calls");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML",
+                            "libnvidia-ml.so.1 lacks a function that vlmprof calls");
     status = nvml->start();
     if (status == 0) return VP_OK;
     snprintf(text, sizeof text, "cannot start: %.150s (status %d)", nvml->text ? nvml->text(status) : "nvmlInit_v2",
              status);
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
+    return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
 }
 /* opens NVML and finds CUDA device `index` in it by its PCI address */
 static vp_result vk_nvml_find(vk_nvml *nvml, int32_t index, void **device, vp_error *error) {
@@ -70,7 +71,7 @@ static vp_result vk_nvml_find(vk_nvml *nvml, int32_t index, void **device, vp_er
     if (status == 0) return VP_OK;
     snprintf(text, sizeof text, "does not know the device at %.30s: %.100s (status %d)", address,
              nvml->text ? nvml->text(status) : "", status);
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
+    return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
 }
 /* UINT64_MAX if unknown */
 static uint64_t vk_nvml_free_bytes(int32_t index) {
@@ -118,7 +119,7 @@ static vp_result vk_cuda_energy(int32_t index, double *joules, vp_error *error) 
     if (result == VP_OK) result = vk_nvml_find(&nvml, index, &device, error);
     if (result != VP_OK) return result;
     if (!nvml.energy)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", "has no nvmlDeviceGetTotalEnergyConsumption");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML", "has no nvmlDeviceGetTotalEnergyConsumption");
     status = nvml.energy(device, &millijoules);
     if (status == 0) {
         *joules = (double)millijoules * 1e-3;
@@ -126,5 +127,5 @@ static vp_result vk_cuda_energy(int32_t index, double *joules, vp_error *error) 
     }
     snprintf(text, sizeof text, "does not count energy on this device: %.100s (status %d)",
              nvml.text ? nvml.text(status) : "", status);
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
+    return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
 }
