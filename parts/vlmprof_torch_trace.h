@@ -73,11 +73,8 @@
 
 VP_EXTERN_C_BEGIN
 
-enum {
-    VP_TRACE_DEVICES_LIMIT = 64,      /* TensorBoard's own limit */
-    VP_TRACE_RANKS_LIMIT = 65536,
-    VP_TRACE_STREAM = 7               /* the number of PyTorch's default stream in a trace */
-};
+/* 64 is TensorBoard's own limit; 7 is the number of PyTorch's default stream in a trace */
+enum { VP_TRACE_DEVICES_LIMIT = 64, VP_TRACE_RANKS_LIMIT = 65536, VP_TRACE_STREAM = 7 };
 #define VP_TRACE_NAME "chrome_trace.json"      /* for callers that want a fixed name */
 
 /* deviceProperties; 0 is unknown and not written */
@@ -309,7 +306,6 @@ static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, co
     if (!trace->counting) trace->torch->named[at] = 1;
     return track;
 }
-
 static const vp_trace_device *vp_impl_trace_device(const vp_trace *trace, int32_t id) {
     for (int32_t i = 0; i < trace->torch->options.device_count; i++)
         if (trace->torch->options.devices[i].id == id) return &trace->torch->options.devices[i];
@@ -452,8 +448,7 @@ static void vp_impl_trace_flags(const vp_trace *trace, char out[64]) {
              (long long)trace->torch->state.info.dropped_steps);
 }
 static void vp_impl_trace_head(vp_trace *trace, const vp_torch_trace_options *options) {
-    char flags[64], text[64];
-    char host[256];
+    char flags[64], text[64], host[256];
     vp_impl_trace_put(trace, "{\n'schemaVersion': 1,\n'deviceProperties': [");
     for (int32_t i = 0; i < options->device_count; i++) {
         vp_impl_trace_put(trace, i ? ",\n" : "\n");
@@ -511,8 +506,7 @@ VP_API vp_result vp_torch_trace_open(const vp_torch_trace_options *options, vp_t
     vp_trace *made = (vp_trace *)VP_CALLOC(1, sizeof *made);
     struct vp_torch_trace *torch = (struct vp_torch_trace *)VP_CALLOC(1, sizeof *torch + device_bytes + bytes);
     if (!made || !torch) {
-        VP_FREE(made);
-        VP_FREE(torch);
+        VP_FREE(made); VP_FREE(torch);
         return vp_error_set(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
     }
     torch->output.fd = -1;
@@ -541,8 +535,7 @@ VP_API vp_result vp_torch_trace_open(const vp_torch_trace_options *options, vp_t
             result = vp_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be at least %llu here to fit an event",
                               (unsigned long long)(made->state.info.bytes + made->reserve + VP_IMPL_TRACE_EVENT));
     }
-    if (result != VP_OK) vp_torch_trace_free(made);
-    else *trace = made;
+    if (result != VP_OK) vp_torch_trace_free(made); else *trace = made;
     return result;
 }
 VP_API void vp_torch_trace_free(vp_trace *trace) {
@@ -636,8 +629,7 @@ static vp_impl_trace_edges vp_impl_trace_leaf(vp_trace *trace, int64_t *cursor, 
     int64_t end = begin + ns;
     edges.begin = begin > *cursor ? begin : *cursor;
     edges.end = end < next ? end : next;
-    if (edges.end < edges.begin) edges.end = edges.begin;
-    *cursor = edges.end;
+    *cursor = edges.end = edges.end < edges.begin ? edges.begin : edges.end;
     vp_impl_trace_moved(trace, begin, edges.begin);
     vp_impl_trace_moved(trace, end, edges.end);
     return edges;
@@ -649,7 +641,6 @@ static int64_t vp_impl_trace_device_of(const vp_impl_trace_walk *walk, int64_t i
     return index < walk->run->launch_count ? walk->begin + walk->shift + walk->run->launches[index].begin_ns
                                            : INT64_MAX;
 }
-
 /* "Input Dims" of a launch, by the meaning of vp_launch.shape: operands of a product, queries and keys of attention, or
  * rows. */
 static void vp_impl_trace_dims(vp_trace *trace, const int32_t *shape, int32_t dimensions) {
@@ -774,17 +765,17 @@ static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
         if (walk->on_device <= host.begin) walk->on_device = host.begin + 1;
         on = vp_impl_trace_leaf(trace, &walk->on_device, vp_impl_trace_device_of(walk, walk->next), launch->ns,
                                 vp_impl_trace_device_of(walk, walk->next + 1));
-        vp_impl_trace_event(trace, "cuda_runtime",
-                            walk->device->kind ? (launch->node ? "graphLaunch" : copy ? "memcpyAsync" : "launchKernel")
-                            : launch->node ? "cudaGraphLaunch" : copy ? "cudaMemcpyAsync" : "cudaLaunchKernel",
-                            trace->process, trace->first_tid, host.begin, host.end - host.begin);
+        const char *call = launch->node ? "cudaGraphLaunch" : copy ? "cudaMemcpyAsync" : "cudaLaunchKernel";
+        if (walk->device->kind) call = launch->node ? "graphLaunch" : copy ? "memcpyAsync" : "launchKernel";
+        const int64_t tid = vp_impl_trace_event(trace, "cuda_runtime", call, trace->process, trace->first_tid,
+                                                host.begin, host.end - host.begin);
         vp_impl_trace_arg(trace, "External id", op);
         vp_impl_trace_arg(trace, "cbid", launch->node ? 311 : copy ? 41 : 211);
         /* one call launched the whole graph; each node gets a share of the call's time */
         if (launch->node) vp_impl_trace_arg(trace, "graph node", launch->node);
         vp_impl_trace_arg(trace, "correlation", correlation);
         vp_impl_trace_put(trace, "}}");
-        vp_impl_trace_flow(trace, 1, correlation, trace->process, trace->first_tid, host.begin);
+        vp_impl_trace_flow(trace, 1, correlation, trace->process, tid, host.begin);
         vp_impl_trace_device_slice(trace, walk->device, launch, op, correlation, on);
         vp_impl_trace_flow(trace, 0, correlation, walk->device->id, VP_TRACE_STREAM, on.begin);
     }
@@ -825,8 +816,7 @@ static int vp_impl_trace_fits(vp_trace *trace, const vp_impl_trace_walk *walk, i
     vp_impl_torch_state before = vp_impl_torch_count(trace);
     vp_impl_trace_walk copy = *walk;
     vp_impl_trace_unit(trace, &copy, to);
-    bound = vp_impl_torch_counted(trace, &before) + around;
-    return vp_impl_trace_room(trace, bound);
+    return vp_impl_trace_room(trace, vp_impl_torch_counted(trace, &before) + around);
 }
 /* The enclosing slices of a stage or decode step, on the host and on the device. */
 typedef struct vp_impl_trace_around { int64_t host, device; } vp_impl_trace_around;

@@ -247,14 +247,15 @@ static void vp_impl_trace_saw(vp_trace *trace, int64_t begin, int64_t ns) {
     if (begin < trace->state.first_ns) trace->state.first_ns = begin;
     if (begin + ns > trace->state.last_ns) trace->state.last_ns = begin + ns;
 }
-/* Writes a complete event without its closing braces; args follow. */
-static void vp_impl_trace_event(vp_trace *trace, const char *category, const char *name, int64_t process,
-                                int64_t thread, int64_t begin, int64_t ns) {
+/* Writes a complete event without its closing braces; args follow. Returns the tid of its row. */
+static int64_t vp_impl_trace_event(vp_trace *trace, const char *category, const char *name, int64_t process,
+                                   int64_t thread, int64_t begin, int64_t ns) {
     const int64_t tid = trace->counting ? thread : vp_impl_trace_place(trace, process, thread, begin, begin + ns);
     vp_impl_trace_put(trace, ",\n{'ph': 'X', 'cat': '%s', 'name': %q, 'pid': %d, 'tid': %d, 'ts': %t, 'dur': %t, "
                       "'args': {", category, name, process, tid, begin, ns);
     trace->args = 0;
     vp_impl_trace_saw(trace, begin, ns);
+    return tid;
 }
 /* *at = the caller's time, relative to base_ns. Returns 0 if it is before base_ns or too far from it. */
 static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {

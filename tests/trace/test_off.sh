@@ -7,21 +7,14 @@ cat >"$work/marks.c" <<'C'
 #define VLMPROF_OFF
 #ifdef __cplusplus
 #include "vlmprof_ranges.hpp"
-extern "C"
 #else
 #include "vlmprof_ranges.h"
 #endif
-int work(int x);
 int work(int x) {
 #ifndef BARE
-    vp_stage_clock clock;
-    vp_ranges ranges;
-    vp_range_payload payload;
-    const int64_t at = x;
+    vp_stage_clock clock; vp_ranges ranges; vp_range_payload payload; const int64_t at = x;
     vp_stage_begin(&clock, "request");
-    VP_RANGE(&ranges, "inner");
-    vp_range_set(&ranges, &payload);
-    vp_range_end(&ranges);
+    VP_RANGE(&ranges, "inner"); vp_range_set(&ranges, &payload); vp_range_end(&ranges);
     vp_stage_add(&clock, "device", at, at);
     if (vp_stage_end(&clock) != VP_OK) return 1;
     vp_stage_reset(&clock);

@@ -89,8 +89,7 @@ static void test_random(void) {
             }
             CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
             CHECK_INT(check_rows(in, count), info.other_row_slices);
-            CHECK_INT(info.events, count + 1);
-            CHECK_INT(info.bytes, text_bytes);
+            CHECK_INT(info.events, count + 1); CHECK_INT(info.bytes, text_bytes);
             vp_trace_free(trace);
         }
     }
@@ -101,14 +100,10 @@ static void test_live(void) {
     vp_trace *trace = open_trace();
     vp_trace_info info;
     check_case("slices as they happen");
-    CHECK_INT(vp_trace_end(trace, 0, 5, NULL), VP_ERR_STATE);
-    CHECK_INT(vp_trace_begin(trace, 0, "request", 10, NULL), VP_OK);
-    CHECK_INT(vp_trace_begin(trace, 1, "other", 15, NULL), VP_OK);
-    CHECK_INT(vp_trace_begin(trace, 0, "inner", 20, NULL), VP_OK);
-    CHECK_INT(vp_trace_end(trace, 0, 19, NULL), VP_ERR_RANGE); /* before it began: it stays open */
-    CHECK_INT(vp_trace_end(trace, 0, 50, NULL), VP_OK);
-    CHECK_INT(vp_trace_end(trace, 1, 60, NULL), VP_OK);
-    CHECK_INT(vp_trace_end(trace, 1, 60, NULL), VP_ERR_STATE);
+    CHECK_INT(vp_trace_end(trace, 0, 5, NULL), VP_ERR_STATE); CHECK_INT(vp_trace_begin(trace, 0, "request", 10, NULL), VP_OK);
+    CHECK_INT(vp_trace_begin(trace, 1, "other", 15, NULL), VP_OK); CHECK_INT(vp_trace_begin(trace, 0, "inner", 20, NULL), VP_OK);
+    CHECK_INT(vp_trace_end(trace, 0, 19, NULL), VP_ERR_RANGE); /* before it began: it stays open */ CHECK_INT(vp_trace_end(trace, 0, 50, NULL), VP_OK);
+    CHECK_INT(vp_trace_end(trace, 1, 60, NULL), VP_OK); CHECK_INT(vp_trace_end(trace, 1, 60, NULL), VP_ERR_STATE);
     CHECK_INT(vp_trace_end(trace, 0, 60, NULL), VP_OK);
     CHECK_INT(vp_trace_slice(trace, 0, "next", 60, 65, NULL, 0, NULL), VP_OK);
     for (int i = 0; i < VP_TRACE_OPEN_LIMIT; i++) CHECK_INT(vp_trace_begin(trace, 2, "open", 70, NULL), VP_OK);
@@ -130,8 +125,7 @@ static void test_text(void) {
     check_case("names, arguments, thread names, counters");
     CHECK_INT(vp_trace_slice(trace, 7, "de\\code\"", 1001, 2235, args, 3, NULL), VP_OK);
     CHECK_INT(vp_trace_slice(trace, 7, "\xff", 1001, 1001, NULL, 0, NULL), VP_OK);
-    CHECK_INT(vp_trace_thread_name(trace, 7, "the NPU", NULL), VP_OK);
-    CHECK_INT(vp_trace_counter(trace, "power", 2, 3.5, NULL), VP_OK);
+    CHECK_INT(vp_trace_thread_name(trace, 7, "the NPU", NULL), VP_OK); CHECK_INT(vp_trace_counter(trace, "power", 2, 3.5, NULL), VP_OK);
     CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) check_note(strstr(text, expected[i]) != NULL, __FILE__, __LINE__, "no %s in %s", expected[i], text);
     vp_trace_free(trace);
@@ -140,7 +134,8 @@ static void test_refusals(void) {
     const vp_trace_arg bad[] = {{NULL, "text", 0}, {"number", NULL, (double)NAN}};
     const struct { int thread; const char *name; int64_t begin_ns, end_ns; const char *says; } rows[] = {
         {0, NULL, 100, 200, "no name"}, {-1, "x", 100, 200, "its thread"}, {VP_TRACE_THREADS_LIMIT, "x", 100, 200, "its thread"},
-        {0, "x", 200, 199, "ends before it begins"}, {0, "x", 49, 200, "before base_ns"}, {0, "x", 100, INT64_MAX, "too long after"}, {0, "x", INT64_MIN, INT64_MAX, "before base_ns"}};
+        {0, "x", 200, 199, "ends before it begins"}, {0, "x", 49, 200, "before base_ns"}, {0, "x", 100, INT64_MAX, "too long after"},
+        {0, "x", INT64_MIN, INT64_MAX, "before base_ns"}};
     vp_trace_options options = vp_trace_options_default();
     vp_error error = {VP_OK, -1, "", ""};
     vp_trace *trace = NULL;
@@ -149,8 +144,7 @@ static void test_refusals(void) {
     options.path = "/no/such/folder/trace.json";
     CHECK_INT(vp_trace_open(&options, &trace, &error), VP_ERR_WRITE);
     CHECK_TEXT(error.where, options.path);
-    options.path = NULL, options.sink = take, options.base_ns = 50, text_bytes = 0;
-    options.max_bytes = 4095;
+    options.path = NULL, options.sink = take, options.base_ns = 50, text_bytes = 0; options.max_bytes = 4095;
     CHECK_INT(vp_trace_open(&options, &trace, NULL), VP_ERR_RANGE);
     options.max_bytes = 4096;
     CHECK_INT(vp_trace_open(&options, &trace, NULL), VP_OK);
@@ -159,8 +153,7 @@ static void test_refusals(void) {
         CHECK(strstr(error.text, rows[i].says) != NULL);
     }
     for (int i = 0; i < 2; i++) CHECK_INT(vp_trace_slice(trace, 0, "x", 100, 200, &bad[i], 1, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_counter(trace, "x", 100, HUGE_VAL, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_counter(trace, "x", 49, 1, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_counter(trace, "x", 100, HUGE_VAL, NULL), VP_ERR_RANGE); CHECK_INT(vp_trace_counter(trace, "x", 49, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_stages(trace, NULL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_slice(NULL, 0, "x", 1, 2, NULL, 0, NULL), VP_ERR_RANGE);
     check_case("the limit in bytes");
