@@ -709,8 +709,8 @@ static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *de
         vp_impl_trace_arg(trace, "shared memory", launch->shared_bytes);
         if (device->multiprocessor_count > 0) {
             const double blocks = (double)launch->grid / device->multiprocessor_count;
-            vp_impl_trace_arg_real(trace, "blocks per SM", blocks);
-            vp_impl_trace_arg_real(trace, "warps per SM", blocks * launch->threads / 32.0);
+            vp_impl_trace_put(trace, ", 'blocks per SM': %f, 'warps per SM': %f", blocks,
+                              blocks * launch->threads / 32.0);
         }
         vp_impl_trace_put(trace, ", 'grid': [%d, 1, 1], 'block': [%d, 1, 1]",
                           (int64_t)(launch->grid > INT32_MAX ? INT32_MAX : launch->grid),
@@ -737,9 +737,8 @@ static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *d
     else {
         /* a copy within the device is counted twice in vp_launch.bytes: read and written */
         const int64_t bytes = vp_impl_trace_whole(launch->kind == VP_LAUNCH_COPY ? launch->bytes / 2 : launch->bytes);
-        vp_impl_trace_arg(trace, "bytes", bytes);
-        vp_impl_trace_arg_real(trace, "memory bandwidth (GB/s)",
-                               at.end > at.begin ? (double)bytes / (double)(at.end - at.begin) : 0.0);
+        vp_impl_trace_put(trace, ", 'bytes': %d, 'memory bandwidth (GB/s)': %f", bytes,
+                          at.end > at.begin ? (double)bytes / (double)(at.end - at.begin) : 0.0);
     }
     vp_impl_trace_put(trace, "}}");
 }

@@ -1,10 +1,8 @@
 /* vlmprof_trace.h - v0.2.0 - slices and counters of a program as a Chrome trace - MIT licence
  *
  * Do this:
- *     vp_trace_options options = vp_trace_options_default();
  *     vp_trace *trace;
- *     options.path = "trace.json";
- *     if (vp_trace_open(&options, &trace, NULL) != VP_OK) return 1;
+ *     if (vp_trace_open("trace.json", NULL, NULL, &trace, NULL) != VP_OK) return 1;
  *     vp_trace_begin(trace, 0, "request", vp_clock_ns(), NULL);
  *     vp_trace_end(trace, 0, vp_clock_ns(), NULL);
  *     printf("%s\n", vp_trace_close(trace, NULL, NULL) == VP_OK ? "written" : "failed");
@@ -35,33 +33,26 @@ enum { VP_TRACE_THREADS_LIMIT = 1024, VP_TRACE_OPEN_LIMIT = 256, VP_TRACE_ROWS_L
 #define VP_TRACE_MAX_BYTES UINT64_C(250000000) /* chrome://tracing reads at most about 256 MB */
 
 typedef struct vp_trace vp_trace;
-typedef struct vp_trace_options {
-    const char *path;              /* the file to write, until the trace is closed; NULL: the text goes to the sink */
-    vp_json_sink sink; void *user; /* receives the text in pieces; not used with a path */
-    int64_t base_ns;               /* time 0 of the trace, by vp_clock_ns; no event may begin earlier. Default: 0 */
-    uint64_t max_bytes;            /* recording stops before the text exceeds this; default VP_TRACE_MAX_BYTES */
-} vp_trace_options;
-VP_API vp_trace_options vp_trace_options_default(void); /* path and sink are NULL: set one of them */
 /* a value that viewers show with a slice: a text or, if that is NULL, a finite number */
 typedef struct vp_trace_arg { const char *key, *text; double number; } vp_trace_arg;
 typedef struct vp_trace_info {
-    int truncated;                 /* 1: max_bytes was reached; the events in the text are complete */
+    int truncated;                 /* 1: VP_TRACE_MAX_BYTES was reached; the events in the text are complete */
     int32_t open_slices;           /* begun and not ended: not in the text */
     uint64_t bytes;
     int64_t events, other_row_slices; /* other_row_slices: slices that are not on the first row of their thread */
 } vp_trace_info;
 
 /* Begins a trace. An existing file is replaced at once.
+ * in:      path  the file, until the trace is closed; NULL: the text goes to the sink in pieces
  * out:     trace  on success; release it with vp_trace_free
- * returns: VP_OK; VP_ERR_RANGE: neither path nor sink, or max_bytes below 4096; VP_ERR_WRITE; VP_ERR_MEMORY */
-VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error);
+ * returns: VP_OK; VP_ERR_RANGE: neither path nor sink; VP_ERR_WRITE; VP_ERR_MEMORY */
+VP_API vp_result vp_trace_open(const char *path, vp_json_sink sink, void *user, vp_trace **trace, vp_error *error);
 
 /* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a name or key is NULL, a thread is outside
- * 0..VP_TRACE_THREADS_LIMIT - 1, a value is not finite, a slice ends before it begins, or a time is before base_ns or
- * more than 2^60 ns after it (nothing was written); VP_ERR_CAPACITY: max_bytes is reached, and this and all later
- * events are dropped; VP_ERR_STATE: the trace is closed; VP_ERR_WRITE; VP_ERR_MEMORY, also
- * for more than VP_TRACE_ROWS_LIMIT rows. Names are written as Kineto does:
- * / for \, no line breaks, "unknown" if a character is not UTF-8 or cannot be printed. */
+ * 0..VP_TRACE_THREADS_LIMIT - 1, a value is not finite, a slice ends before it begins, or a time is below 0 or above
+ * 2^60 (nothing was written); VP_ERR_CAPACITY: the text has VP_TRACE_MAX_BYTES, and this and all later events are
+ * dropped; VP_ERR_STATE: the trace is closed; VP_ERR_WRITE; VP_ERR_MEMORY, also for more than VP_TRACE_ROWS_LIMIT rows.
+ * Names are written as Kineto does: / for \, no line breaks, "unknown" if a character cannot be printed. */
 VP_API vp_result vp_trace_thread_name(vp_trace *trace, int32_t thread, const char *name, vp_error *error);
 /* in: args  vp_trace_arg [arg_count]  NULL and 0: none */
 VP_API vp_result vp_trace_slice(vp_trace *trace, int32_t thread, const char *name, int64_t begin_ns, int64_t end_ns,
@@ -99,7 +90,6 @@ VP_EXTERN_C_END
 #include <string.h>
 VP_EXTERN_C_BEGIN
 VP_EXACT_BEGIN VP_EXACT_WIDTH
-
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: a sum of four stays below INT64_MAX */
 enum { VP_IMPL_TRACE_BUFFER = 65536, VP_IMPL_TRACE_EVENT = 640 }; /* more than any event without its texts */
 
@@ -161,7 +151,7 @@ static void vp_impl_trace_text(vp_trace *trace, const char *text, int bracket) {
     }
     vp_impl_trace_bytes(trace, "\"", 1);
 }
-/* ' a quote, %s a text as it is, %q a name in quotes, %d an int64_t, %t an int64_t of ns as us with three decimals */
+/* ' a quote, %s a text as it is, %q a name in quotes, %d an int64_t, %t ns as us, %f a double */
 static void vp_impl_trace_put(vp_trace *trace, const char *format, ...) {
     char text[32];
     va_list list;
@@ -172,7 +162,8 @@ static void vp_impl_trace_put(vp_trace *trace, const char *format, ...) {
         else if (format[1] == 'q') vp_impl_trace_text(trace, va_arg(list, const char *), 0);
         else {
             const char *piece = format[1] == 's' ? va_arg(list, const char *) : text;
-            const int64_t value = piece == text ? va_arg(list, int64_t) : 0;
+            const int64_t value = format[1] == 'd' || format[1] == 't' ? va_arg(list, int64_t) : 0;
+            if (format[1] == 'f' && !vp_number_format(va_arg(list, double), text)) memcpy(text, "0.0", 4);
             if (format[1] == 'd') snprintf(text, sizeof text, "%lld", (long long)value);
             if (format[1] == 't')
                 snprintf(text, sizeof text, "%lld.%03d", (long long)(value / 1000), (int)(value % 1000));
@@ -181,23 +172,13 @@ static void vp_impl_trace_put(vp_trace *trace, const char *format, ...) {
     }
     va_end(list);
 }
-static void vp_impl_trace_arg_real(vp_trace *trace, const char *key, double value) {
-    char text[26];
-    if (!vp_number_format(value, text)) memcpy(text, "0.0", 4);
-    vp_impl_trace_put(trace, trace->args++ ? ", %q: %s" : "%q: %s", key, text);
-}
 
 /* ---- rows ---- */
-/* the first edge of a row that is not below `edge` */
-static size_t vp_impl_trace_edge(const vp_impl_trace_row *row, int64_t edge) {
-    size_t at = row->count; /* most slices come in the order of their times */
-    while (at && row->edges[at - 1] >= edge) at--;
-    return at;
-}
 /* Returns 1 if a slice nests with those of a row: what ends inside it has begun inside it, and the other way round. */
 static int vp_impl_trace_nests(const vp_impl_trace_row *row, int64_t begin, int64_t end) {
     int64_t with = 0, inside = 0; /* open slices that began with this one, and later */
-    size_t i = vp_impl_trace_edge(row, 2 * begin + 1);
+    size_t i = row->count;
+    while (i && row->edges[i - 1] > 2 * begin) i--; /* most slices come in the order of their times */
     for (; i < row->count && row->edges[i] < 2 * end; i++) {
         if (row->edges[i] == 2 * begin + 1) with++;
         else if (row->edges[i] & 1) inside++;
@@ -208,7 +189,8 @@ static int vp_impl_trace_nests(const vp_impl_trace_row *row, int64_t begin, int6
     return inside <= 0;
 }
 static void vp_impl_trace_keep(vp_trace *trace, vp_impl_trace_row *row, int64_t edge) {
-    const size_t at = vp_impl_trace_edge(row, edge), capacity = 2 * row->capacity + 64;
+    const size_t capacity = 2 * row->capacity + 64;
+    size_t at = row->count;
     if (row->count == row->capacity) {
         int64_t *grown = (int64_t *)VP_REALLOC(row->edges, capacity * sizeof *grown);
         if (!grown) {
@@ -218,7 +200,7 @@ static void vp_impl_trace_keep(vp_trace *trace, vp_impl_trace_row *row, int64_t 
         row->edges = grown;
         row->capacity = capacity;
     }
-    memmove(row->edges + at + 1, row->edges + at, (row->count++ - at) * sizeof *row->edges);
+    for (row->count++; at && row->edges[at - 1] >= edge; at--) row->edges[at] = row->edges[at - 1];
     row->edges[at] = edge;
 }
 /* The tid of the first row of a thread in which the slice nests; a new row if there is none. */
@@ -263,14 +245,11 @@ static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {
     return ns >= trace->base_ns && *at >= 0 && *at <= VP_IMPL_TRACE_NS_LIMIT;
 }
 static vp_result vp_impl_trace_done(const vp_trace *trace, vp_error *error) {
-    char text[120];
     if (trace->failed)
         return vp_error_set(error, trace->failed == ENOMEM ? VP_ERR_MEMORY : VP_ERR_WRITE, -1, trace->path,
                             strerror(trace->failed));
-    if (!trace->state.info.truncated) return VP_OK;
-    snprintf(text, sizeof text, "the trace has reached its limit of %llu bytes; nothing more is recorded",
-             (unsigned long long)trace->max_bytes);
-    return vp_error_set(error, VP_ERR_CAPACITY, -1, trace->path, text);
+    return !trace->state.info.truncated ? VP_OK : vp_error_set(error, VP_ERR_CAPACITY, -1, trace->path,
+        "the trace has reached its limit in bytes; nothing more is recorded");
 }
 static vp_result vp_impl_trace_ready(const vp_trace *trace, vp_error *error) {
     if (!trace) return vp_error_set(error, VP_ERR_RANGE, -1, "trace", "trace is NULL");
@@ -334,8 +313,9 @@ VP_API vp_result vp_trace_slice(vp_trace *trace, int32_t thread, const char *nam
     vp_impl_trace_event(trace, "cpu_op", name, trace->process, tid, begin_ns - trace->base_ns, end_ns - begin_ns);
     if (trace->torch) trace->args++, vp_impl_trace_put(trace, "'External id': %d", ++trace->state.external_id);
     for (int32_t i = 0; i < arg_count; i++) {
-        if (!args[i].text) vp_impl_trace_arg_real(trace, args[i].key, args[i].number);
-        else vp_impl_trace_put(trace, trace->args++ ? ", %q: %q" : "%q: %q", args[i].key, args[i].text);
+        vp_impl_trace_put(trace, trace->args++ ? ", %q: " : "%q: ", args[i].key);
+        if (args[i].text) vp_impl_trace_put(trace, "%q", args[i].text);
+        else vp_impl_trace_put(trace, "%f", args[i].number);
     }
     vp_impl_trace_put(trace, "}}");
     return vp_impl_trace_done(trace, error);
@@ -347,8 +327,7 @@ VP_API vp_result vp_trace_begin(vp_trace *trace, int32_t thread, const char *nam
     if (trace->state.info.open_slices == VP_TRACE_OPEN_LIMIT)
         return vp_error_set(error, VP_ERR_CAPACITY, -1, name, "VP_TRACE_OPEN_LIMIT slices are open");
     const vp_impl_trace_slice open = {name, thread, at_ns};
-    trace->open[trace->state.info.open_slices++] = open;
-    return VP_OK;
+    return trace->open[trace->state.info.open_slices++] = open, VP_OK;
 }
 VP_API vp_result vp_trace_end(vp_trace *trace, int32_t thread, int64_t at_ns, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
@@ -383,35 +362,27 @@ VP_API vp_result vp_trace_counter(vp_trace *trace, const char *name, int64_t at_
         return vp_error_set(error, VP_ERR_RANGE, -1, name, "value is not finite");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name)))
         return vp_impl_trace_done(trace, error);
-    vp_impl_trace_put(trace, ",\n{'ph': 'C', 'name': %q, 'pid': %d, 'ts': %t, 'args': {", name, trace->process,
-                      at_ns - trace->base_ns);
-    trace->args = 0;
-    vp_impl_trace_arg_real(trace, "value", value);
-    vp_impl_trace_put(trace, "}}");
+    vp_impl_trace_put(trace, ",\n{'ph': 'C', 'name': %q, 'pid': %d, 'ts': %t, 'args': {'value': %f}}", name,
+                      trace->process, at_ns - trace->base_ns, value);
     vp_impl_trace_saw(trace, at_ns - trace->base_ns, 0);
     return vp_impl_trace_done(trace, error);
 }
 
 /* ---- begin and end of a trace ---- */
-VP_API vp_trace_options vp_trace_options_default(void) {
-    const vp_trace_options options = {NULL, NULL, NULL, 0, VP_TRACE_MAX_BYTES};
-    return options;
-}
-VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error) {
-    if (!options || !trace || (!options->path && !options->sink) || options->max_bytes < 4096)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "options", "path and sink are NULL, or max_bytes is below 4096");
+VP_API vp_result vp_trace_open(const char *path, vp_json_sink sink, void *user, vp_trace **trace, vp_error *error) {
+    if (!trace || (!path && !sink))
+        return vp_error_set(error, VP_ERR_RANGE, -1, "trace", "it is NULL, or path and sink are");
     vp_trace *made = (vp_trace *)VP_CALLOC(1, sizeof *made);
     if (!made) return vp_error_set(error, VP_ERR_MEMORY, -1, "trace", "not enough memory");
-    made->path = options->path ? options->path : "trace";
-    made->sink = options->sink, made->user = options->user;
-    made->base_ns = options->base_ns;
-    made->max_bytes = options->max_bytes, made->reserve = 16;
+    made->path = path ? path : "trace";
+    made->sink = sink, made->user = user;
+    made->max_bytes = VP_TRACE_MAX_BYTES, made->reserve = 16;
     made->state.first_ns = INT64_MAX;
     made->process = 1;
     made->free_tid = VP_TRACE_THREADS_LIMIT;
-    if (options->path && !(made->file = fopen(options->path, "wb"))) {
+    if (path && !(made->file = fopen(path, "wb"))) {
         vp_trace_free(made);
-        return vp_error_set(error, VP_ERR_WRITE, -1, options->path, strerror(errno));
+        return vp_error_set(error, VP_ERR_WRITE, -1, path, strerror(errno));
     }
     vp_impl_trace_put(made, "{'traceEvents': [\n{'name': 'process_name', 'ph': 'M', 'pid': %d, 'args': {'name': "
                       "'vlmprof'}}", made->process);

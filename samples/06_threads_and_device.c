@@ -45,7 +45,7 @@ static void *speak(void *unused) {
 
 int main(int argc, char **argv) {
     static vp_stage_mark marks[ROWS][MARKS];
-    vp_trace_options options = vp_trace_options_default();
+    const char *path = argc > 1 ? argv[1] : "trace.json";
     vp_error error = {VP_OK, -1, "", ""};
     vp_trace *trace = NULL;
     pthread_t threads[2];
@@ -61,14 +61,13 @@ int main(int argc, char **argv) {
 
     if (vp_stage_statistics(&clocks[LANGUAGE], "decode", scratch, &decode) == VP_OK)
         printf("%d decode steps, P50 %.0f us\n", (int)decode.count, decode.p50 / 1000);
-    options.path = argc > 1 ? argv[1] : "trace.json";
-    vp_result result = vp_trace_open(&options, &trace, &error);
+    vp_result result = vp_trace_open(path, NULL, NULL, &trace, &error);
     for (int32_t i = 0; i < ROWS && result == VP_OK; i++) {
         result = vp_trace_thread_name(trace, i, names[i], &error);
         if (result == VP_OK) result = vp_trace_stages(trace, &clocks[i], &error);
     }
     if (result == VP_OK) result = vp_trace_close(trace, NULL, &error);
-    printf("%s: %s\n", options.path, result == VP_OK ? "written" : error.text);
+    printf("%s: %s\n", path, result == VP_OK ? "written" : error.text);
     vp_trace_free(trace);
     return result != VP_OK;
 }
