@@ -15,7 +15,7 @@
  * order. Slices of a row nest or do not overlap: a slice that would cross an earlier one of its thread goes to another
  * row of the thread, and vp_trace_info counts it. Times are those of vp_clock_ns; the file has us with three decimals.
  * errors:  a failed write is permanent: every later call returns its code
- * memory:  a buffer of 64 KB and 16 bytes per slice, from VP_CALLOC and VP_REALLOC, until vp_trace_free
+ * memory:  300 KB and 16 to 32 bytes per slice, from VP_CALLOC and VP_REALLOC, until vp_trace_free
  * threads: one trace belongs to one thread at a time; with a stage clock for each thread, write them at the end
  * example: samples/06_threads_and_device.c
  *
