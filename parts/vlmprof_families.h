@@ -79,7 +79,9 @@ typedef struct vp_family_preset {
 } vp_family_preset;
 /* Presets in the order of the list; NULL past the end. A preset lives as long as the program. */
 VP_API const vp_family_preset *vp_family_at(int32_t index);
-/* The preset of that name, alias or model_type (case and - _ . do not matter), or NULL. */
+/* The preset of a name, alias, model_type or published name, or NULL. Case and - _ . do not matter. Of a published
+ * name, such as "Qwen/Qwen2.5-VL-7B-Instruct", the owner, sizes, dates, formats and words such as Instruct do not
+ * count. A name with any other word, or with two presets that fit equally well, gives NULL. */
 VP_API const vp_family_preset *vp_family_find(const char *name);
 
 /* A preset with its keys set, and values derived from them. Treat the members as read-only: vp_family_default and
@@ -143,9 +145,9 @@ typedef struct vp_vision_count {
 VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count,
                                  vp_error *error);
 /* Counts tokens by model name, with the values of the published checkpoints: vp_count_tokens("qwen3-vl", 1920, 1080).
- * in:      model  a preset's name, alias or model_type
- * returns: total_tokens of the image; or an error, which is negative: VP_ERR_NOT_FOUND: no such preset; VP_ERR_RANGE or
- *          VP_ERR_UNSUPPORTED as in vp_family_count
+ * in:      model  as for vp_family_find: "qwen3-vl" or "Qwen/Qwen3-VL-8B-Instruct"
+ * returns: total_tokens of the image; or an error, which is above -100 and below 0, also as an int: VP_ERR_NOT_FOUND:
+ *          no such preset; VP_ERR_RANGE or VP_ERR_UNSUPPORTED as in vp_family_count
  * memory:  about 20 kB of stack */
 VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t height_px);
 /* The key that limits a family's tokens (max_pixels, max_crops, longest_edge ...), or NULL. */
@@ -284,7 +286,7 @@ static const vp_family_preset vp_impl_presets[] = {
     {"internvl", "internvl2 internvl2.5 internvl3 internvl3.5 internvl_chat", "closest",
      VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_TILES(1, 12, 448), VP_IMPL_IMAGE_TOKENS(256)}},
-    {"got_ocr2", "", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"got_ocr2", "got-ocr-2.0", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_TILES(1, 12, 1024), VP_IMPL_IMAGE_TOKENS(256)}},
     {"aya_vision", "", "closest", VP_IMPL_CLOSEST, VP_IMPL_TAGS, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_TILES(1, 12, 364), VP_IMPL_IMAGE_TOKENS(169)}},
@@ -311,7 +313,7 @@ static const vp_family_preset vp_impl_presets[] = {
      {{"max_image_tiles", VP_SLOT_MAX, 4}, {"tile_size", VP_SLOT_TILE, 560}, {"patch_size", VP_SLOT_PATCH, 14}}},
     {"molmo2", "", "fit", VP_IMPL_FIT, VP_IMPL_MOLMO2, 4, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_crops", VP_SLOT_MAX, 8}, {"low_res_col_tokens", VP_SLOT_SPLIT, 0}}},
-    {"molmo", "molmoe molmo-7b-d molmoe-1b molmo-72b molmo-0924",
+    {"molmo", "molmoe molmo-7b-d molmo-7b-o molmoe-1b molmo-72b molmo-0924",
      "molmo", VP_IMPL_MOLMO, 0, 4, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"max_crops", VP_SLOT_MAX, 12}}},
     {"pixtral_hf", "pixtral", "longest", VP_IMPL_LONGEST, 0, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
@@ -342,10 +344,11 @@ static const vp_family_preset vp_impl_presets[] = {
      {{"max_image_size", VP_SLOT_SIDE, 980}, {"split_image", VP_SLOT_SPLIT, 0}, {NULL, VP_SLOT_TILE, 490}}},
     {"idefics3_smolvlm", "idefics3", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
      {{"longest_edge", VP_SLOT_SIDE, 1456}, {"tile_size", VP_SLOT_TILE, 364}, {"image_seq_len", VP_SLOT_TOKENS, 169}}},
-    {"smolvlm", "smolvlm2 smolvlm-256m smolvlm-500m granite-docling-258m", "split", VP_IMPL_SPLIT, 0, 3,
+    {"smolvlm", "smolvlm2 smolvlm2-video smolvlm-256m smolvlm-500m granite-docling-258m", "split", VP_IMPL_SPLIT, 0, 3,
      VP_CERTAINTY_EXECUTED, NULL, 3,
      {{"longest_edge", VP_SLOT_SIDE, 2048}, {"tile_size", VP_SLOT_TILE, 512}, {"image_seq_len", VP_SLOT_TOKENS, 64}}},
-    {"smolvlm_2_2b", "smolvlm2-2.2b smolvlm-2.2b", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
+    {"smolvlm_2_2b", "smolvlm2-2.2b smolvlm-2.2b smolvlm-instruct smolvlm-base smolvlm-synthetic", "split",
+     VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
      {{"longest_edge", VP_SLOT_SIDE, 1536}, {"tile_size", VP_SLOT_TILE, 384}, {"image_seq_len", VP_SLOT_TOKENS, 81}}},
     {"phi4_multimodal", "phi-4-multimodal", "padded", VP_IMPL_PHI4, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"dynamic_hd", VP_SLOT_MAX, 36}, {"size", VP_SLOT_TILE, 448}, {"patch_size", VP_SLOT_PATCH, 14}}},
@@ -372,13 +375,13 @@ static const vp_family_preset vp_impl_presets[] = {
       {"pooling_ratio", VP_SLOT_MERGE, 2}}},
     {"step3p7", "step-3.7 step-3.7-flash", "windows", VP_IMPL_WINDOW, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
      {{"patch_size", VP_SLOT_TILE, 504}, {"max_image_size", VP_SLOT_SIDE, 3024}, {"size", VP_SLOT_MAX, 728}}},
-    {"llava_1_5", "llava", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+    {"llava_1_5", "llava llava-v1.5", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
      {{NULL, VP_SLOT_TOKENS, 576}}},
-    {"paligemma_224", "paligemma paligemma2", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
-     {{NULL, VP_SLOT_TOKENS, 256}}},
-    {"paligemma_448", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+    {"paligemma_224", "paligemma paligemma2 paligemma2-224", "constant", VP_IMPL_CONSTANT, 0, 0,
+     VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
+    {"paligemma_448", "paligemma2-448", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
      {{NULL, VP_SLOT_TOKENS, 1024}}},
-    {"paligemma_896", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+    {"paligemma_896", "paligemma2-896", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
      {{NULL, VP_SLOT_TOKENS, 4096}}},
     {"gemma3n", "", "constant", VP_IMPL_CONSTANT, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
     {"janus", "janus-pro", "constant", VP_IMPL_CONSTANT, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 0,
@@ -1364,12 +1367,64 @@ static int32_t vp_impl_word_index(const char *words, const char *name) {
     }
     return -1;
 }
-VP_API const vp_family_preset *vp_family_find(const char *name) {
+static const vp_family_preset *vp_impl_family_named(const char *name) {
     for (int32_t turn = 0; name && turn < 2; turn++) /* names before aliases */
         for (int32_t i = 0; vp_family_at(i); i++)
             if (vp_impl_word_index(turn ? vp_impl_presets[i].aliases : vp_impl_presets[i].name, name) >= 0)
                 return &vp_impl_presets[i];
     return NULL;
+}
+/* Returns 1 for a word of a published name that does not change the rule: a size (7b, 1.6b, a3b, 16e, 500m), a date
+ * (2409, 07), or one of the list. */
+static int vp_impl_is_dropped(const char *word, size_t bytes) {
+    static const char words[] =
+        " instruct it chat base synthetic pt mix mpo hf thinking reasoning preview latest pro flash scout maverick "
+        "tiny small ov si awq gptq bnb int4 int8 fp8 fp16 bf16 4bit 8bit gguf mistral vicuna llama3 qwen2 ";
+    char padded[16] = " ";
+    size_t digits = 0, i;
+    if (bytes == 0 || bytes > sizeof padded - 3) return 0;
+    for (i = 0; i < bytes; i++) padded[i + 1] = (char)(word[i] >= 'A' && word[i] <= 'Z' ? word[i] | 32 : word[i]);
+    padded[bytes + 1] = ' ';
+    if (strstr(words, padded)) return 1;
+    i = padded[1] == 'a' || padded[1] == 'e' ? 2 : 1;
+    while ((padded[i] >= '0' && padded[i] <= '9') || (padded[i] == '.' && digits)) digits += padded[i++] != '.';
+    if (i == bytes + 1) return (bytes == 4 && digits == 4) || (bytes == 2 && padded[1] == '0');
+    return digits && i == bytes && strchr("bme", padded[i]) != NULL;
+}
+/* Returns 1 if the rest of a name is the rest of a preset's word, with dropped words anywhere between. */
+static int vp_impl_name_fits(const char *word, const char *name, const char *whole) {
+    size_t bytes;
+    word = vp_impl_name_skip(word);
+    name += strspn(name, "-_.:");
+    bytes = strcspn(name, "-_:");
+    if ((name == whole || strchr("-_:", name[-1])) && vp_impl_is_dropped(name, bytes)
+        && vp_impl_name_fits(word, name + bytes, whole))
+        return 1;
+    if (!*word || *word == ' ' || !*name) return !*name && (!*word || *word == ' ');
+    return (*name | 32) == (*word | 32) && vp_impl_name_fits(word + 1, name + 1, whole);
+}
+VP_API const vp_family_preset *vp_family_find(const char *name) {
+    const vp_family_preset *found = vp_impl_family_named(name);
+    const char *whole = name && strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+    size_t longest = 0;
+    if (!found) found = vp_impl_family_named(whole);
+    if (found || !whole || strlen(whole) > 100) return found;
+    for (int32_t i = 0; vp_family_at(i); i++)
+        for (int32_t turn = 0; turn < 2; turn++)
+            for (const char *word = turn ? vp_impl_presets[i].aliases : vp_impl_presets[i].name; *word;
+                 word += strspn(word, " ")) {
+                size_t letters = 0;
+                const int fits = vp_impl_name_fits(word, whole, whole);
+                for (size_t bytes; *word && *word != ' '; word += bytes) { /* sizes count, other dropped words do not */
+                    bytes = strcspn(word, "-_ ");
+                    if ((*word >= '0' && *word <= '9') || !vp_impl_is_dropped(word, bytes)) letters += bytes;
+                    word += strspn(word + bytes, "-_");
+                }
+                if (!fits || letters < longest) continue;
+                found = letters > longest || found == &vp_impl_presets[i] ? &vp_impl_presets[i] : NULL;
+                longest = letters;
+            }
+    return found;
 }
 /* the edit distance of two short names */
 static int32_t vp_impl_name_distance(const char *one, const char *other) {
@@ -1758,8 +1813,8 @@ static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[
     }
     node = vp_impl_config_get(files, "model_type", &json);
     if (node != VP_JSON_NONE) vp_impl_config_text(json, node, model);
-    by_model = vp_family_find(model);
-    by_processor = vp_family_find(processor);
+    by_model = vp_impl_family_named(model);
+    by_processor = vp_impl_family_named(processor);
     if (by_model && !strcmp(by_model->name, "paligemma_224"))
         for (int i = 0; i < 2; i++)
             if (vp_impl_config_int(files, "vision_config.image_size") == 448 << i)

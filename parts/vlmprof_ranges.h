@@ -16,7 +16,9 @@
  * It prints work: 3 calls; ops.rows also contains the times. vp_ops_sort and vp_ops_print_torch print the table as
  * torch.profiler does, vp_ops_print_cprofile as cProfile does.
  *
- * A range costs about 40 ns, or nothing with VLMPROF_OFF. Each thread has its own vp_ranges; add them to the table when
+ * A range costs about 42 ns, of which the two clock reads take 36; about 67 ns if its record is not in the cache, and
+ * 172 ns if its memory is touched for the first time (2-core Intel Xeon virtual machine, gcc 12 -O2;
+ * tests/bench/bench_ranges.c); with VLMPROF_OFF, nothing. Each thread has its own vp_ranges; add them to the table when
  * the threads are done.
  * vp_range_set(&ranges, &payload) within a range records FLOPs, bytes, memory and shape. Nothing is lost silently:
  * ranges that do not fit in the buffer are counted and reported below the table. vp_schedule_at decides which steps of
@@ -88,7 +90,7 @@ VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range_record *records, int
  * string literal.
  * returns: VP_OK; VP_ERR_CAPACITY: no room for a record. The range is counted in `dropped`; end it like any other.
  *          VP_ERR_RANGE: name is NULL (no range was begun)
- * numeric: two clock reads and about 10 ns per pair: tests/bench/bench_ranges.c */
+ * numeric: two clock reads per pair */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line);
 #define VP_RANGE(ranges, name) vp_range_begin((ranges), "" name, __FILE__, __LINE__)
 /* Sets the work of the innermost open range. A second call replaces the first.

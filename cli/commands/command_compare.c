@@ -108,11 +108,16 @@ static double throttled_share(const struct result_file *file) {
                ? (double)file->num_throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
-/* Returns 1 if both files sent a server the same requests. The names of their variants may differ, because a name only
- * describes the differences among the files of one side. */
+/* Returns 1 if both files sent a server the same requests, or are of one configuration of an engine. The names of their
+ * variants may differ, because a name only describes the differences among the files of one side. */
 static int is_same_request(const struct result_file *before, const struct result_file *after) {
-    return before->is_served && after->is_served && !strcmp(before->dataset_name, after->dataset_name)
-           && is_same_size(before, after) && !knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
+    struct text_list differ = {NULL, 0};
+    struct result_file alike = *after;
+    const int is_different = results_differ(before, after, 0, &differ);
+    text_list_free(&differ);
+    alike.variant = before->variant;
+    if (!before->is_served || !after->is_served) return !is_different && !compare_settings(before, &alike);
+    return !strcmp(before->dataset_name, after->dataset_name) && is_same_size(before, after) && !is_different
            && !knob_compare(KNOB_ENDPOINT_MODEL, &before->knobs, &after->knobs);
 }
 /* Returns 1 if the files differ in this setting. `out` gets the value of each. */
@@ -121,12 +126,15 @@ static int is_different(const struct result_file *before, const struct result_fi
     int64_t numbers[2] = {-1, -1};
     const struct knob_value *one = &before->knobs.of[KNOB_BLOCKS], *other = &after->knobs.of[KNOB_BLOCKS];
     struct result_file plain[2] = {*before, *after};
+    struct text_list differ = {NULL, 0};
     plain[0].varied = plain[1].varied = 0;
     out[0][0] = out[1][0] = 0;
     switch (what) {
     case ALIKE_CONFIGURATION: /* weights are distinguished below */
-        setting_text(&plain[0], out[0]);
-        setting_text(&plain[1], out[1]);
+        for (int i = 0; i < 2; i++) setting_text(&plain[i], out[i]);
+        if (results_differ(before, after, 0, &differ) && !before->is_served)
+            for (int i = 0; i < 2; i++) snprintf(out[i], 80, "%.30s=%.40s", differ.items[0], differ.items[1 + i]);
+        text_list_free(&differ);
         return !is_same_request(before, after) && are_texts_different(out[0], out[1]);
     case ALIKE_DEVICE: texts[0] = before->device; texts[1] = after->device; break;
     case ALIKE_CLOCKS:
@@ -177,12 +185,8 @@ static int is_forced(const struct options *options, const char *what) {
 }
 static size_t common_samples(const struct result_pair *pair) {
     size_t count = 0;
-    for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
-        const int64_t before = pair->before->ids[i], after = pair->after->ids[k];
-        count += before == after;
-        i += before <= after;
-        k += after <= before;
-    }
+    for (size_t i = 0; i < pair->before->count; i++)
+        count += result_row(pair->after, pair->before->ids[i]) < pair->after->count;
     return count;
 }
 /* Complains about differences that --force does not name, and warns about the others. Returns 0 or an exit code. */
@@ -272,19 +276,14 @@ static size_t pair_values(const struct result_pair *pair, int which, double *bef
     int column = COMPARED_COLUMNS[which];
     size_t count = 0;
     if (which == COMPARED_ACCURACY && pair->before->is_agreement) return 0; /* the same for top1_agreement */
-    for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
-        if (pair->before->ids[i] != pair->after->ids[k]) {
-            if (pair->before->ids[i] < pair->after->ids[k]) i++;
-            else k++;
-            continue;
-        }
+    for (size_t i = 0; i < pair->before->count; i++) {
+        const size_t k = result_row(pair->after, pair->before->ids[i]);
+        if (k == pair->after->count) continue;
         before[count] = result_at(pair->before, column, i);
         after[count] = result_at(pair->after, column, k);
         if (ids) ids[count] = pair->before->ids[i];
         count += isfinite(before[count]) && isfinite(after[count])
                  && (!is_latency(which) || (before[count] > 0 && after[count] > 0));
-        i++;
-        k++;
     }
     return count;
 }
@@ -449,6 +448,7 @@ static void warn_of_caches(struct comparison_job *job) {
 /* Warns about samples on only one side, answers of different lengths, and synthetic weights. */
 static void warn_of_pairs(struct comparison_job *job) {
     size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0, asked = 0;
+    struct text_list others = {NULL, 0};
     for (size_t place = 0; place < job->pair_count; place++) {
         const struct result_file *before = job->pairs[place].before, *after = job->pairs[place].after;
         size_t both = 0;
@@ -456,6 +456,7 @@ static void warn_of_pairs(struct comparison_job *job) {
             && !asked++)
             text_list_add(&job->warnings, "the request knobs of A and B differ (%.80s / %.80s)",
                           knob_text(&before->knobs, KNOB_REQUEST), knob_text(&after->knobs, KNOB_REQUEST));
+        if (!before->is_served && !others.count) results_differ(before, after, 1, &others);
         for (size_t i = 0; i < before->count; i++) {
             size_t row = result_row(after, before->ids[i]);
             double before_tokens = result_at(before, COLUMN_OUTPUT_TOKENS, i), after_tokens;
@@ -468,6 +469,11 @@ static void warn_of_pairs(struct comparison_job *job) {
         missing += before->count + after->count - 2 * both;
         synthetic += before->synthetic || after->synthetic;
     }
+    for (size_t i = 0; i < others.count; i += 3) /* check_alike knows the model and max_new_tokens */
+        if (strcmp(others.items[i], ALIKE[ALIKE_MODEL]) && strcmp(others.items[i], ALIKE[ALIKE_NEW_TOKENS]))
+            text_list_add(&job->warnings, "A and B differ in %.60s (%.60s / %.60s)", others.items[i],
+                          others.items[i + 1], others.items[i + 2]);
+    text_list_free(&others);
     warn_of_caches(job);
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)

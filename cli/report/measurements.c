@@ -181,26 +181,37 @@ static int number_experts(int64_t num_experts, const struct results *results, in
     *experts = said;
     return 0;
 }
-/* Device and model must be the same in all files, because a model of two devices would fit neither. Weights may differ
- * if all are known. */
+/* Device, model and every knob without a feature must be the same in all files, because a model of two devices would
+ * fit neither. Weights may differ if all are known. */
 static int check_same(const struct results *results) {
-    static const char *const names[] = {"device", "model", "weights"};
-    for (int which = 0; which < 3; which++)
-        for (size_t i = 1; i < results->count; i++) {
-            const struct result_file *one = &results->files[0], *file = &results->files[i];
-            const char *first = which == 0   ? one->device
-                                : which == 1 ? one->model
-                                             : knob_text(&one->knobs, KNOB_WEIGHTS);
-            const char *other = which == 0   ? file->device
-                                : which == 1 ? file->model
-                                             : knob_text(&file->knobs, KNOB_WEIGHTS);
-            if (which == 2 && weight_bits(first) > 1 && weight_bits(other) > 1) continue;
-            if (strcmp(first ? first : "not said", other ? other : "not said"))
-                return complain(EXIT_USAGE, "%.300s and %.300s differ in %s (%.100s, %.100s): fit them separately",
-                                results->files[0].path, results->files[i].path, names[which],
-                                first ? first : "not said", other ? other : "not said");
+    const struct result_file *const one = results->files, *file = one, *end = one + results->count;
+    const char *name = NULL, *values[2] = {NULL, NULL};
+    char texts[2][KNOB_TEXT_BYTES];
+    while (!name && ++file < end) {
+        const struct { const char *name, *values[2]; } same[] = {{"device", {one->device, file->device}},
+                                                                 {"model", {one->model, file->model}}};
+        for (int i = 0; i < 2 && !name; i++) {
+            for (int k = 0; k < 2; k++) values[k] = same[i].values[k] ? same[i].values[k] : "not said";
+            if (strcmp(values[0], values[1])) name = same[i].name;
         }
-    return 0;
+        for (int knob = KNOB_TOP_K; knob < KNOB_COUNT && !name; knob++) {
+            const int is_known = knob == KNOB_WEIGHTS ? weight_bits(knob_text(&one->knobs, knob)) > 1
+                                                            && weight_bits(knob_text(&file->knobs, knob)) > 1
+                                                      : KNOBS[knob].in_model;
+            if (is_known || !knob_compare(knob, &one->knobs, &file->knobs)) continue;
+            for (int k = 0; k < 2; k++) values[k] = knob_value_text(k ? &file->knobs : &one->knobs, knob, texts[k]);
+            name = KNOBS[knob].key;
+        }
+    }
+    if (!name && results->unlike.count) { /* name, values and paths: see result_read.h */
+        char *const *unlike = results->unlike.items + results->unlike.count - 2;
+        return complain(EXIT_USAGE, "%.300s and %.300s differ in %.60s (%.100s, %.100s): fit them separately",
+                        unlike[0], unlike[1], results->unlike.items[0], results->unlike.items[1],
+                        results->unlike.items[2]);
+    }
+    return name ? complain(EXIT_USAGE, "%.300s and %.300s differ in %s (%.100s, %.100s): fit them separately",
+                           one->path, file->path, name, values[0], values[1])
+                : 0;
 }
 /* Names what a latency model needs and no file has. Returns 0 or an exit code. */
 static int check_columns(const struct results *results) {
@@ -256,9 +267,6 @@ static void warn_of_measurements(const struct measurements *measurements, const 
         text_list_add(warnings, "no file has T_vision_total: \"other\" includes the vision time");
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
-    for (int axis = KNOB_SIZE + 1; axis < KNOB_COUNT; axis++)
-        if (knob_is_axis(axis) && !KNOBS[axis].in_model && results->files[0].varied >> axis & 1)
-            text_list_add(warnings, "the configurations differ in %s, which is not in the model", KNOBS[axis].axis);
     results_warn_of_noise(results, warnings);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);
 }

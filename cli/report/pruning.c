@@ -72,7 +72,8 @@ static double prefill_of(const struct result_file *file) {
 }
 static int by_method(const void *left_item, const void *right_item) {
     const struct pruned_row *left = left_item, *right = right_item;
-    if (left->kept != right->kept) return left->kept > right->kept ? -1 : 1;
+    const double kept = left->kept >= 0 ? left->kept : -1, other = right->kept >= 0 ? right->kept : -1; /* NaN: last */
+    if (kept < other || kept > other) return kept > other ? -1 : 1;
     return left->config < right->config ? -1 : left->config > right->config;
 }
 /* A pruning without its counts: only the method. */
@@ -148,11 +149,12 @@ static void difference_text(const char *than, const vp_bounded_interval *differe
                  than);
 }
 void pruned_finding(const struct pruned_row *row, const struct tradeoff *tradeoff, char *out, size_t capacity) {
-    char full[120], random[120], faster[60] = "";
+    char full[120], random[120], faster[60] = "", share[60] = "share of kept image tokens not known";
     difference_text("none", &row->to_full, full);
     difference_text("random", &row->to_random, random);
     if (isfinite(row->prefill_ratio))
         snprintf(faster, sizeof faster, "%.2f times the prefill speed; ", row->prefill_ratio);
-    snprintf(out, capacity, "%.1f %% of image tokens kept: %s%s%s%s", 100 * row->share, faster, full,
+    if (isfinite(row->share)) snprintf(share, sizeof share, "%.1f %% of image tokens kept", 100 * row->share);
+    snprintf(out, capacity, "%s: %s%s%s%s", share, faster, full,
              row->random < tradeoff->config_count ? "; " : "", row->random < tradeoff->config_count ? random : "");
 }

@@ -89,7 +89,7 @@ static void warn_of_files(struct report *report) {
                 {"version", offsetof(struct result_file, version)}};
     const struct results *results = report->results;
     int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0,
-            served = 0, cached = 0;
+            served = 0, cached = 0, divided = 0;
     const char *reason = NULL, *caches;
     char differ[64] = "";
     for (size_t i = 0; i < results->count; i++) {
@@ -101,10 +101,11 @@ static void warn_of_files(struct report *report) {
         outliers += file->num_outlier_runs > 0 ? file->num_outlier_runs : 0;
         runs += file->run_at ? (int64_t)file->run_at[file->count] : 0;
         synthetic += file->synthetic;
-        foreign += file->is_foreign;
+        divided += file->divides_anew;
         served += file->is_served;
         cached += file->cached_runs > 0 ? file->cached_runs : 0;
-        coarse += !file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)];
+        if (!file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)])
+            *(file->is_foreign ? &foreign : &coarse) += 1;
     }
     if (synthetic)
         text_list_add(&report->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not",
@@ -136,10 +137,12 @@ static void warn_of_files(struct report *report) {
                       (long long)outliers, (long long)runs);
     if (foreign)
         text_list_add(&report->warnings,
-                      "%lld file%s %s no \"schema\": single stages are unknown, and TPOT is computed again as "
-                      "T_LLM_decode / (output_tokens - 1)",
+                      "%lld file%s %s no \"schema\" and no \"stages\": single stages are unknown",
                       (long long)foreign, plural_s((int64_t)foreign), foreign == 1 ? "has" : "have");
-    else if (coarse)
+    if (divided)
+        text_list_add(&report->warnings, "TPOT in %lld file%s is computed again as T_LLM_decode / (output_tokens - 1)",
+                      (long long)divided, plural_s((int64_t)divided));
+    if (coarse)
         text_list_add(&report->warnings, "%lld file%s %s no stage times (--timing off)", (long long)coarse,
                       plural_s((int64_t)coarse), coarse == 1 ? "has" : "have");
 }
@@ -661,4 +664,5 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
         knob_put(writer, knob, &file->knobs);
         if (KNOBS[knob].number_key) knob_put_more(writer, knob, &file->knobs);
     }
+    if (!file->is_served && file->variant[0]) put_text(writer, "variant", file->variant);
 }

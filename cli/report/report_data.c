@@ -21,7 +21,8 @@ static int has_knob(const struct report *report, int knob) {
     if (KNOBS[knob].always & KNOB_IN_CSV) return 1;
     if (KNOBS[knob].only_varied) return results->count && (results->files[0].varied >> knob & 1);
     for (size_t i = 0; i < results->count && KNOBS[knob].of != KNOB_OF_SWEEP; i++)
-        if (knob_is_set(&results->files[i].knobs, knob)) return 1;
+        if (knob_is_set(&results->files[i].knobs, knob) || (knob == KNOB_VARIANT && results->files[i].variant[0]))
+            return 1;
     return 0;
 }
 static int is_always(int knob) { return (KNOBS[knob].always & KNOB_IN_CSV) != 0; }

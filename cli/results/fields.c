@@ -412,6 +412,10 @@ const struct field *fields_read_marked(const vp_json *json, uint32_t object, con
             continue;
         }
         if (row->type == FIELD_NUMBER && !is_absent && !is_number(json, node, row)) return row;
+        if (row->type == FIELD_TEXT && !is_absent && !node_is(json, node, VP_JSON_STRING)) return row;
+        if (row->type == FIELD_TRUTH && !is_absent && !node_is(json, node, VP_JSON_TRUE)
+            && !node_is(json, node, VP_JSON_FALSE))
+            return row;
         read_value(json, node, row, (char *)to);
         if (row->type == FIELD_TEXT) (void)text_without_controls((char *)(size_t)text_at(at));
     }

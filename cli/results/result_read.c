@@ -27,6 +27,7 @@ static void result_file_free(struct result_file *file) {
     knob_values_free(&file->knobs);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
+    text_list_free(&file->own);
     FREE_ALL(file->ids, file->failed_reason, file->outside.basis, file->run_total, file->run_at);
     memset(file, 0, sizeof *file);
 }
@@ -35,6 +36,7 @@ void results_free(struct results *results) {
     for (size_t i = 0; i < results->group_count; i++) { FREE_ALL(results->groups[i].paired, results->groups[i].ids); }
     FREE_ALL(results->files, results->groups);
     text_list_free(&results->notes);
+    text_list_free(&results->unlike);
     memset(results, 0, sizeof *results);
 }
 double result_at(const struct result_file *file, int column, size_t row) {
@@ -49,7 +51,7 @@ size_t result_row(const struct result_file *file, int64_t id) {
     }
     return low < file->count && file->ids[low] == id ? low : file->count;
 }
-enum { RESULT_READERS = 4, RESULT_BYTES_MOST = 1 << 30 };
+enum { RESULT_READERS = 4, RESULT_BYTES_MOST = 1 << 30, OWN_BYTES_MOST = 60 };
 
 /* Writes the first error into file->error. row: SIZE_MAX outside the rows. Returns EXIT_INPUT. */
 static int result_fail(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
@@ -242,10 +244,23 @@ static double views_of(const struct result_file *file, double crops) {
     const vp_views views = vp_architecture_views(file->architecture);
     return views == VP_VIEWS_CROPS || (views == VP_VIEWS_SPLIT && crops <= 1) ? crops : crops + 1;
 }
+/* A time that an engine's row lacks, from its stages, as metric_of computes it. */
+static void put_from_stages(struct result_file *file, size_t rows, int metric, int needed, int first, int last) {
+    double sum = 0;
+    if (!file->is_foreign || isfinite(result_at(file, metric, file->count))
+        || !isfinite(result_at(file, stage_column(needed, 0), file->count)))
+        return;
+    for (int stage = first; stage <= last; stage++) {
+        const double ms = result_at(file, stage_column(stage, 0), file->count);
+        if (isfinite(ms)) sum += ms;
+    }
+    if (metric == METRIC_UNACCOUNTED) sum = result_at(file, METRIC_TOTAL, file->count) - sum;
+    result_put(file, rows, metric, file->count, sum);
+}
 /* Adds the derived numbers of a row. N tokens take N - 1 decode steps; the experiments divided by N. */
 static void finish_row(struct result_file *file, size_t rows) {
     double crops = result_at(file, COLUMN_VIEWS, file->count),
-           tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count), steps = tokens - 1;
+           tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count);
     if (isfinite(result_at(file, COLUMN_VIEWS_OF_IMAGES, file->count)))
         result_put(file, rows, COLUMN_VIEWS, file->count, result_at(file, COLUMN_VIEWS_OF_IMAGES, file->count));
     else if (isfinite(crops)) file->columns[COLUMN_VIEWS][file->count] = views_of(file, crops);
@@ -256,14 +271,38 @@ static void finish_row(struct result_file *file, size_t rows) {
         result_put(file, rows, COLUMN_VIEWS, file->count, 0); /* a question without an image */
         result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);
     }
-    if (file->is_foreign && file->columns[METRIC_PER_TOKEN])
-        file->columns[METRIC_PER_TOKEN][file->count] =
-            steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps : (double)NAN;
+    put_from_stages(file, rows, METRIC_VISION, VP_STAGE_VIT, VP_STAGE_VIT, VP_STAGE_CONNECTOR);
+    put_from_stages(file, rows, METRIC_PREFILL, VP_STAGE_PREFILL, VP_STAGE_EMBED, VP_STAGE_SAMPLE);
+    put_from_stages(file, rows, METRIC_DECODE, VP_STAGE_DECODE, VP_STAGE_DECODE, VP_STAGE_DECODE);
+    put_from_stages(file, rows, METRIC_TTFT, VP_STAGE_PREFILL, 0, VP_STAGE_DECODE - 1);
+    put_from_stages(file, rows, METRIC_UNACCOUNTED, VP_STAGE_PREFILL, 0, VP_STAGE_COUNT - 1);
+    if (file->is_foreign && isfinite(tokens) && isfinite(result_at(file, METRIC_DECODE, file->count))) {
+        const double step = tokens > 1 ? result_at(file, METRIC_DECODE, file->count) / (tokens - 1) : (double)NAN;
+        const double given = result_at(file, METRIC_PER_TOKEN, file->count);
+        file->divides_anew |= isfinite(given) && !(fabs(given - step) <= 1e-3 * given);
+        if (isfinite(given)) file->columns[METRIC_PER_TOKEN][file->count] = step;
+        else result_put(file, rows, METRIC_PER_TOKEN, file->count, step);
+    }
     if (!isfinite(result_at(file, COLUMN_SEQUENCE, file->count)))
         result_put(file, rows, COLUMN_SEQUENCE, file->count, result_at(file, COLUMN_PROMPT, file->count));
     result_put(file, rows, METRIC_CLOSURE, file->count,
                1 - result_at(file, METRIC_UNACCOUNTED, file->count) / result_at(file, METRIC_TOTAL, file->count));
     file->count++;
+}
+/* Reads "sample_id": an integer of 0 or more, or a text, which name_samples turns into a number. */
+static int read_id(struct result_file *file, const vp_json *json, uint32_t id, size_t rows, size_t row) {
+    int64_t *number = &file->ids[file->count];
+    char *text;
+    if (id == VP_JSON_NONE) return result_fail(file, json, id, row, "sample_id", "is missing");
+    if (node_is(json, id, VP_JSON_STRING) && json->nodes[id].bytes && (text = node_text(json, id)) != NULL) {
+        if (!file->id_texts) file->id_texts = zeroed(rows + 1, sizeof *file->id_texts);
+        free(file->id_texts[file->count]); /* that of a failed row */
+        file->id_texts[file->count] = text_without_controls(text);
+        *number = -1;
+        return 0;
+    }
+    if (vp_json_to_int(json, id, number) == VP_OK && *number >= 0) return 0;
+    return result_fail(file, json, id, row, "sample_id", "is not an integer of 0 or more, nor a text");
 }
 /* Reads one object of per_sample_results. A failed sample is counted but gets no row. Returns 0 or an exit code. */
 static int read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
@@ -274,10 +313,7 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
     file->run_at[file->count + 1] = file->run_at[file->count];
     /* a failed row may have left numbers here */
     for (int i = 0; i < COLUMN_COUNT; i++) if (file->columns[i]) file->columns[i][file->count] = (double)NAN;
-    if (id == VP_JSON_NONE) return result_fail(file, json, object, row, "sample_id", "is missing");
-    if (vp_json_to_int(json, id, &file->ids[file->count]) != VP_OK || file->ids[file->count] < 0)
-        return result_fail(file, json, id, row, "sample_id", "is not an integer of 0 or more");
-    if (read_columns(file, json, object, rows, row)
+    if (read_id(file, json, id, rows, row) || read_columns(file, json, object, rows, row)
         || read_stage_times(file, json, vp_json_get(json, object, "stages"), rows, row)
         || read_stage_details(file, json, vp_json_get(json, object, "stage_detail"), rows, row)
         || read_runs(file, json, vp_json_get(json, object, "runs"), row, capacity)
@@ -318,30 +354,67 @@ static void move_rows(struct result_file *file, const struct row_order *order) {
     file->run_total = runs;
     file->run_at = run_at;
 }
-/* Sorts the rows ascending by id, as in our own files. Returns 0, or an exit code if an id is repeated. */
-static int sort_rows(struct result_file *file) {
+/* Sorts the rows ascending by id, as in our own files. A repeated id is the file's error. */
+static void sort_rows(struct result_file *file) {
     struct row_order *order = resize(NULL, file->count, sizeof *order);
     size_t sorted = 1;
     for (size_t i = 0; i < file->count; i++) { order[i].id = file->ids[i]; order[i].at = i; }
     while (sorted < file->count && file->ids[sorted - 1] < file->ids[sorted]) sorted++;
     if (sorted < file->count) qsort(order, file->count, sizeof *order, by_row_id);
-    for (size_t i = 1; i < file->count && !file->error[0]; i++)
-        if (order[i].id == order[i - 1].id)
-            snprintf(file->error, sizeof file->error, "%.500s: sample_id %lld is in two rows", file->path,
-                     (long long)order[i].id);
+    for (size_t i = 1; i < file->count && !file->error[0]; i++) {
+        if (order[i].id != order[i - 1].id) continue;
+        if (order[i].id < 0)
+            snprintf(file->error, sizeof file->error, "%.500s: sample_id \"%.200s\" is in two rows", file->path,
+                     file->id_texts[order[i].at]);
+        else snprintf(file->error, sizeof file->error, "%.500s: sample_id %lld is in two rows", file->path,
+                      (long long)order[i].id);
+    }
     if (sorted < file->count) move_rows(file, order);
     free(order);
-    return file->error[0] ? EXIT_INPUT : 0;
 }
 static int read_rows(struct result_file *file, const vp_json *json, uint32_t array) {
     size_t rows = json->nodes[array].count, capacity = 0;
     uint32_t item = array + 1;
     /* one more, because a row is written before it is known to be bad, even after the last good one */
+    file->row_count = rows;
     file->ids = zeroed(rows + 1, sizeof *file->ids);
     file->run_at = zeroed(rows + 2, sizeof *file->run_at);
     for (size_t i = 0; i < rows; i++, item = json->nodes[item].end)
         if (read_row(file, json, item, rows, i, &capacity)) return EXIT_INPUT;
-    return sort_rows(file);
+    return 0;
+}
+/* A text that is an id: its hash, its number, and where the number goes. */
+struct id_text { uint64_t hash; int64_t id, *to; };
+static int by_id_text(const void *left_item, const void *right_item) {
+    const struct id_text *left = (const struct id_text *)left_item, *right = (const struct id_text *)right_item;
+    if (left->hash != right->hash) return left->hash < right->hash ? -1 : 1;
+    return (left->id > right->id) - (left->id < right->id);
+}
+/* Gives each text that is an id one number in all files of this program's run, and sorts the rows of these files. The
+ * numbers are below 0 and ascend in the order in which the files name the samples, which is that of measuring. */
+static void name_samples(struct result_file *files, size_t count) {
+    static struct id_text *texts; /* those of earlier calls first */
+    static size_t text_count;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; files[i].id_texts && k < files[i].count; k++) {
+            if (files[i].ids[k] >= 0) continue;
+            if (!(text_count & (text_count - 1))) texts = resize(texts, 2 * text_count + 1, sizeof *texts);
+            texts[text_count] = (struct id_text){hash_text(HASH_START, files[i].id_texts[k]),
+                                                 INT64_MIN + (int64_t)text_count, &files[i].ids[k]};
+            text_count++;
+        }
+    if (text_count) qsort(texts, text_count, sizeof *texts, by_id_text);
+    for (size_t i = 0; i < text_count; i++) {
+        if (i && texts[i].hash == texts[i - 1].hash) texts[i].id = texts[i - 1].id;
+        if (texts[i].to) *texts[i].to = texts[i].id;
+        texts[i].to = NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (files[i].kind == FILE_RESULT && !files[i].error[0]) sort_rows(&files[i]);
+        for (size_t k = 0; files[i].id_texts && k <= files[i].row_count; k++) free(files[i].id_texts[k]);
+        free(files[i].id_texts);
+        files[i].id_texts = NULL;
+    }
 }
 
 /* Reads the number and the list of a knob. */
@@ -394,6 +467,50 @@ static void read_knob_text(struct result_file *file, const vp_json *json, uint32
     knob_set_text(&file->knobs, knob, text);
     free(text);
 }
+/* Adds the members of an object to the file's own knobs, or settings of the head without an axis to its other members:
+ * `settings`, and what is not known. Long values are replaced by their hash. Returns 0 or an exit code. */
+static int read_own(struct result_file *file, const vp_json *json, uint32_t object) {
+#define NAME_OF_ROW(S, type, key, ...) #key,
+#define NAME_ELSE(type, key, ...) key,
+    static const char *const known[] = {RESULT_KEYS(NAME_OF_ROW, NAME_OF_ROW, NAME_ELSE) SESSION_ROWS(NAME_ELSE)
+                                        "knobs"};
+    static const char *const settings[] = {"model", "architecture", "max_new_tokens", "num_total_blocks"};
+    for (uint32_t i = object + 1; i < json->nodes[object].end; i = json->nodes[i + 1].end) {
+        const vp_json_node *value = &json->nodes[i + 1];
+        const char *start = json->text + value->start;
+        char *name = text_without_controls(node_text(json, i)), digits[27] = "";
+        int is_known = !name;
+        double number;
+        for (size_t k = 0; k < sizeof known / sizeof *known && !object; k++)
+            is_known |= vp_json_equals(json, i, known[k]);
+        for (int knob = 0; knob < KNOB_COUNT && !object; knob++) is_known |= vp_json_equals(json, i, KNOBS[knob].key);
+        for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
+            is_known &= !vp_json_equals(json, i, settings[k]);
+        if (is_known) free(name);
+        if (is_known) continue;
+        text_list_take(&file->own, name);
+        if (object && !file->is_served && (value->type == VP_JSON_NULL || value->type >= VP_JSON_ARRAY))
+            return result_fail(file, json, i + 1, SIZE_MAX, name,
+                               "in \"knobs\" is not a number, a text, true or false");
+        if (!file->is_served && vp_json_to_double(json, i + 1, &number) == VP_OK) { /* 4 and 4.0 are equal */
+            const size_t bytes = vp_number_format(number, digits);
+            if (bytes > 2 && !strcmp(digits + bytes - 2, ".0")) digits[bytes - 2] = 0;
+            text_list_copy(&file->own, digits);
+        } else if (object || value->bytes <= OWN_BYTES_MOST)
+            text_list_take(&file->own, copy_text(start, (size_t)value->bytes));
+        else text_list_add(&file->own, "#%016llx", (unsigned long long)hash_bytes(HASH_START, start, value->bytes));
+    }
+    if (object) file->own_knobs = file->own.count;
+    return 0;
+}
+/* Reads "knobs" and, of an engine's file, settings in the head without an axis. Returns 0 or an exit code. */
+static int read_own_knobs(struct result_file *file, const vp_json *json) {
+    const uint32_t knobs = vp_json_get(json, 0, "knobs");
+    if (knobs != VP_JSON_NONE && !node_is(json, knobs, VP_JSON_OBJECT))
+        return result_fail(file, json, knobs, SIZE_MAX, "knobs", "is not an object");
+    if (knobs != VP_JSON_NONE && !file->is_served && read_own(file, json, knobs)) return EXIT_INPUT;
+    return file->is_foreign && !file->is_served ? read_own(file, json, 0) : 0;
+}
 /* Reads the knobs of images and of the engine. Returns 0 or an exit code. */
 static int read_knobs(struct result_file *file, const vp_json *json) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
@@ -401,6 +518,10 @@ static int read_knobs(struct result_file *file, const vp_json *json) {
         const char *key = row->type == KNOB_IS_NUMBER ? row->key : row->number_key;
         int64_t number = -1;
         if (row->of != KNOB_OF_IMAGES && row->of != KNOB_OF_ENGINE) continue;
+        const uint32_t node = vp_json_get(json, 0, row->key);
+        if (row->type == KNOB_IS_TEXT && node != VP_JSON_NONE && !node_is(json, node, VP_JSON_NULL)
+            && !node_is(json, node, VP_JSON_STRING))
+            return result_fail(file, json, node, SIZE_MAX, row->key, "is not a text");
         if (row->type == KNOB_IS_TEXT) read_knob_text(file, json, 0, knob);
         if (key && read_count(file, json, 0, key, row->most_read ? row->most_read : INT32_MAX, &number))
             return EXIT_INPUT;
@@ -510,6 +631,7 @@ static int read_server(struct result_file *file, const vp_json *json) {
     text = copy_text(json->text + json->nodes[request].start, (size_t)json->nodes[request].bytes);
     knob_set_text(&file->knobs, KNOB_REQUEST, text);
     free(text);
+    read_own(file, json, request);
     file->server = server_words(file, json);
     return read_count(file, json, 0, "num_cached_runs", INT64_C(1) << 60, &file->cached_runs)
            || read_outside(file, json) ? EXIT_INPUT : 0;
@@ -520,6 +642,7 @@ static int read_members(struct result_file *file, const vp_json *json, const str
     const uint32_t node = bad ? vp_json_get(json, 0, bad->key) : VP_JSON_NONE;
     if (!bad) return 0;
     return result_fail(file, json, node, SIZE_MAX, bad->key, bad->type == FIELD_INT ? "is not a valid count"
+                       : bad->type == FIELD_TEXT ? "is not a text" : bad->type == FIELD_TRUTH ? "is not true or false"
                        : node_is(json, node, VP_JSON_NUMBER) ? "is out of range" : "is not a number");
 }
 static int knob_fail(struct result_file *file, const vp_json *json, int knob) {
@@ -540,7 +663,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     if (read_knobs(file, json) || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
         || read_count(file, json, shape == VP_JSON_NONE ? 0 : shape, "num_experts", 1000000, &file->expert_count))
         return EXIT_INPUT;
-    if (read_server(file, json)) return EXIT_INPUT;
+    if (read_server(file, json) || read_own_knobs(file, json)) return EXIT_INPUT;
     if (!file->is_served && shape != VP_JSON_NONE && vp_json_get(json, shape, "num_experts") != VP_JSON_NONE
         && file->expert_count == 0)
         knob_set_number(&file->knobs, KNOB_TOP_K, 0);
@@ -687,14 +810,16 @@ static const char *size_text(const struct result_file *file, char out[KNOB_TEXT_
 }
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]) {
     if (axis == KNOB_SIZE) return size_text(file, out);
-    if (axis == KNOB_VARIANT) snprintf(out, KNOB_TEXT_BYTES, "%s", file->is_served ? file->variant_name : "vlmprof");
+    if (axis == KNOB_VARIANT)
+        snprintf(out, KNOB_TEXT_BYTES, "%s", file->variant_name[0] || file->is_served ? file->variant_name : "vlmprof");
     else if (file->is_served) snprintf(out, KNOB_TEXT_BYTES, "not known"); /* (among files of the engine) */
     else knob_value_text(&file->knobs, axis, out);
     return out;
 }
 const char *language_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]) {
-    if (!file->is_served) return knob_engine_text(&file->knobs, file->varied, out);
-    snprintf(out, KNOB_TEXT_BYTES, "%s", file->variant_name);
+    size_t used = 0;
+    if (!file->is_served) used = strlen(knob_engine_text(&file->knobs, file->varied, out));
+    snprintf(out + used, KNOB_TEXT_BYTES - used, "%s%s", used && file->variant_name[0] ? " " : "", file->variant_name);
     return out;
 }
 const char *setting_text(const struct result_file *file, char out[80]) {
@@ -714,53 +839,38 @@ int are_all_served(const struct results *results) {
 /* ---- variants of servers: the differences between the files */
 enum { VARIANT_NAME_MOST = 44 };
 
-static const char *request_of(const struct result_file *file) { return knob_text(&file->knobs, KNOB_REQUEST); }
-/* A knob's raw value, without the quotes of a string, malloc'ed; NULL if the file lacks the knob. */
-static char *knob_value(const struct result_file *file, const char *path) {
-    struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
-    char *value = NULL;
-    if (parse_json(&knobs, request_of(file), strlen(request_of(file)), NULL) == VP_OK) {
-        const uint32_t node = vp_json_get(&knobs.json, 0, path);
-        if (node != VP_JSON_NONE)
-            value = copy_text(knobs.json.text + knobs.json.nodes[node].start, (size_t)knobs.json.nodes[node].bytes);
-    }
-    free(knobs.nodes);
-    return value;
+/* The value of a file's own knob or, with `others`, of another member of its head; NULL if the file lacks it. */
+static const char *own_value(const struct result_file *file, const char *name, int others) {
+    for (size_t i = 0; i < (others ? file->own.count : file->own_knobs); i += 2)
+        if (!strcmp(file->own.items[i], name)) return file->own.items[i + 1];
+    return NULL;
 }
-/* Returns 1 if the files of servers do not all have the same value. */
-static int is_knob_varied(const struct results *results, const char *path) {
-    char *first = NULL;
-    int is_varied = 0, is_first = 1;
-    for (size_t i = 0; i < results->count && !is_varied; i++) {
-        if (!results->files[i].is_served) continue;
-        char *value = knob_value(&results->files[i], path);
-        if (is_first) first = value;
-        else {
-            is_varied = !first != !value || (first && strcmp(first, value));
-            free(value);
-        }
-        is_first = 0;
-    }
-    free(first);
-    return is_varied;
-}
-/* Finds the paths of all knobs that vary. */
-static void find_varied_knobs(const struct results *results, struct text_list *paths) {
-    struct text_list all = {NULL, 0};
-    for (size_t i = 0; i < results->count; i++) {
-        struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
-        const struct result_file *file = &results->files[i];
-        if (file->is_served && parse_json(&knobs, request_of(file), strlen(request_of(file)), NULL) == VP_OK)
-            for (uint32_t k = 1, member = 0; member < knobs.json.nodes[0].count;
-                 member++, k = knobs.json.nodes[k + 1].end) {
-                char *path = node_text(&knobs.json, k);
-                if (path && !text_list_has(&all, path)) text_list_take(&all, path); else free(path);
+int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out) {
+    const struct result_file *const files[2] = {one, other};
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < (others ? files[side]->own.count : files[side]->own_knobs); i += 2) {
+            const char *name = files[side]->own.items[i], *value = own_value(files[!side], name, 1);
+            if (value && (side || !strcmp(files[side]->own.items[i + 1], value))) continue;
+            text_list_copy(out, name);
+            for (int k = 0; k < 2; k++) {
+                value = own_value(files[k], name, 1);
+                text_list_add(out, "%.60s", value ? value : "not said");
             }
-        free(knobs.nodes);
-    }
-    for (size_t i = 0; i < all.count; i++)
-        if (is_knob_varied(results, all.items[i])) text_list_copy(paths, all.items[i]);
-    text_list_free(&all);
+        }
+    return out->count > 0;
+}
+/* Finds the names of the own knobs that vary among the files of servers, or among those of engines. */
+static void find_varied_knobs(const struct results *results, int served, struct text_list *names) {
+    for (size_t i = 0; i < results->count; i++)
+        for (size_t k = 0; k < results->files[i].own_knobs && results->files[i].is_served == served; k += 2) {
+            const char *name = results->files[i].own.items[k], *value = results->files[i].own.items[k + 1];
+            int is_varied = 0;
+            for (size_t j = 0; j < results->count && !is_varied; j++) {
+                const char *other = own_value(&results->files[j], name, 0);
+                is_varied = results->files[j].is_served == served && (!other || strcmp(other, value));
+            }
+            if (is_varied && !text_list_has(names, name)) text_list_copy(names, name);
+        }
 }
 /* The last part of a knob's path if it is unique, otherwise the whole path. */
 static const char *knob_word(const struct text_list *paths, size_t which) {
@@ -773,7 +883,7 @@ static const char *knob_word(const struct text_list *paths, size_t which) {
 }
 static const char *without_scheme(const char *url) { return strstr(url, "://") ? strstr(url, "://") + 3 : url; }
 /* Finds what differs between the variants of servers. If a file of the engine is among them, the models differ. */
-struct varied { int models, endpoints; struct text_list knobs; };
+struct varied { int models, endpoints; struct text_list knobs[2]; }; /* knobs: of engines, of servers */
 static void find_varied(const struct results *results, struct varied *varied) {
     const struct result_file *first = NULL;
     size_t served = 0;
@@ -786,24 +896,23 @@ static void find_varied(const struct results *results, struct varied *varied) {
         varied->endpoints |= knob_compare(KNOB_ENDPOINT, &file->knobs, &first->knobs) != 0;
     }
     varied->models |= served && served < results->count;
-    find_varied_knobs(results, &varied->knobs);
+    for (int i = 0; i < 2; i++) find_varied_knobs(results, i, &varied->knobs[i]);
 }
 static char *variant_of(const struct result_file *file, const struct varied *varied) {
+    const struct text_list *knobs = &varied->knobs[file->is_served];
     struct text_buffer text = {NULL, 0, 0};
-    text_add_string(&text, varied->models ? knob_text(&file->knobs, KNOB_ENDPOINT_MODEL) : "");
-    if (varied->endpoints) {
+    text_add_string(&text, file->is_served && varied->models ? knob_text(&file->knobs, KNOB_ENDPOINT_MODEL) : "");
+    if (file->is_served && varied->endpoints) {
         text_add_string(&text, text.bytes ? " " : "");
         text_add_string(&text, without_scheme(knob_text(&file->knobs, KNOB_ENDPOINT)));
     }
-    for (size_t i = 0; i < varied->knobs.count; i++) {
-        char *value = knob_value(file, varied->knobs.items[i]);
-        if (value) {
-            text_add_string(&text, text.bytes ? " " : "");
-            text_add_string(&text, knob_word(&varied->knobs, i));
-            text_add_string(&text, "=");
-            text_add_string(&text, value);
-        }
-        free(value);
+    for (size_t i = 0; i < knobs->count; i++) {
+        const char *value = own_value(file, knobs->items[i], 0);
+        if (!value && file->is_served) continue;
+        text_add_string(&text, text.bytes ? " " : "");
+        text_add_string(&text, knob_word(knobs, i));
+        text_add_string(&text, "=");
+        text_add_string(&text, value ? value : "?");
     }
     return text.data ? text.data : copy_text("", 0);
 }
@@ -831,21 +940,19 @@ static void tell_apart(struct results *results) {
     for (size_t i = 0; i < results->count; i++) results->files[i].varied = differ;
 }
 static void name_variants(struct results *results) {
-    struct varied varied = {0, 0, {NULL, 0}};
+    struct varied varied = {0, 0, {{NULL, 0}, {NULL, 0}}};
     find_varied(results, &varied);
     for (size_t i = 0; i < results->count; i++) {
         struct result_file *file = &results->files[i];
-        if (!file->is_served) continue;
         free(file->variant);
         file->variant = variant_of(file, &varied);
     }
     for (size_t i = 0; i < results->count; i++) {
         struct result_file *file = &results->files[i];
         size_t number = 0;
-        if (!file->is_served) continue;
         for (size_t k = 0; k < i; k++) {
             const struct result_file *other = &results->files[k];
-            if (!other->is_served || !strcmp(other->variant, file->variant)) continue;
+            if (!strcmp(other->variant, file->variant)) continue;
             char *cut = short_name(file->variant, number);
             if (!strcmp(cut, other->variant_name)) {
                 number++;
@@ -856,7 +963,7 @@ static void name_variants(struct results *results) {
         free(file->variant_name);
         file->variant_name = short_name(file->variant, number);
     }
-    text_list_free(&varied.knobs);
+    for (int served = 0; served < 2; served++) text_list_free(&varied.knobs[served]);
 }
 
 /* Without reference answers, the share of equal most likely tokens replaces the accuracy, if all configurations were
@@ -904,90 +1011,51 @@ static void choose_paired(struct results *results, struct result_group *group) {
                       file->dataset_name, setting_text(file, name), file->count, most, more);
     }
 }
-/* The ids that at least one paired configuration has, ascending; malloc'ed. */
-static int64_t *union_of_ids(const struct results *results, const struct result_group *group, size_t *count) {
-    int64_t *all = NULL;
-    size_t all_count = 0;
-    for (size_t place = 0; place < group->paired_count; place++) {
-        const struct result_file *file = &results->files[group->paired[place]];
-        int64_t *both = resize(NULL, all_count + file->count, sizeof *both);
-        size_t at = 0, row = 0, both_count = 0;
-        while (at < all_count || row < file->count) {
-            if (row == file->count || (at < all_count && all[at] < file->ids[row])) both[both_count++] = all[at++];
-            else {
-                if (at < all_count && all[at] == file->ids[row]) at++;
-                both[both_count++] = file->ids[row++];
-            }
-        }
-        free(all);
-        all = both;
-        all_count = both_count;
-    }
-    *count = all_count;
-    return all;
-}
 /* Finds the samples that all paired configurations have. */
 static void pair_group(struct results *results, struct result_group *group) {
-    size_t all_count, *seen;
+    struct row_order *all = NULL;
+    size_t count = 0, all_count = 0;
     judge_by_baseline(results, group);
     choose_paired(results, group);
-    group->ids = union_of_ids(results, group, &all_count);
-    seen = zeroed(all_count, sizeof *seen);
     for (size_t place = 0; place < group->paired_count; place++) {
         const struct result_file *file = &results->files[group->paired[place]];
-        for (size_t at = 0, row = 0; row < file->count; at++)
-            if (group->ids[at] == file->ids[row]) { seen[at]++; row++; }
+        all = resize(all, count + file->count, sizeof *all);
+        for (size_t row = 0; row < file->count; row++) all[count++] = (struct row_order){file->ids[row], place};
     }
-    for (size_t at = 0; at < all_count; at++)
-        if (seen[at] == group->paired_count) group->ids[group->id_count++] = group->ids[at];
+    if (count) qsort(all, count, sizeof *all, by_row_id);
+    group->ids = resize(NULL, count, sizeof *group->ids);
+    for (size_t first = 0, last; first < count; first = last, all_count++) {
+        for (last = first; last < count && all[last].id == all[first].id;) last++;
+        if (last - first == group->paired_count) group->ids[group->id_count++] = all[first].id;
+    }
+    free(all);
     group->uncommon_count = all_count - group->id_count;
     if (group->uncommon_count)
         text_list_add(&results->notes,
                       "%.60s: %zu of %zu samples were not "
                       "measured in all configurations: excluded from paired comparisons",
                       results->files[group->first].dataset_name, group->uncommon_count, all_count);
-    free(seen);
-}
-/* Adds to `words` the members of the head, outside of the results, in which a file differs from another one. */
-static void add_differing(struct text_buffer *words, const struct result_file *one, const struct result_file *other) {
-    static const char *const results[] = {"per_sample_results", "aggregate_stats", "latency_stats", "accuracy",
-                                          "accuracy_interval"};
-    struct parsed files[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
-    const char *paths[2] = {one->path, other->path};
-    char *texts[2] = {NULL, NULL};
-    size_t bytes = 0;
-    int good = 1;
-    for (int i = 0; i < 2 && good; i++)
-        good = vp_file_read(paths[i], RESULT_BYTES_MOST, &texts[i], &bytes, NULL) == VP_OK
-               && parse_json(&files[i], texts[i], bytes, NULL) == VP_OK;
-    for (uint32_t key = 1, member = 0; good && member < files[0].json.nodes[0].count;
-         member++, key = files[0].json.nodes[key + 1].end) {
-        char *name = node_text(&files[0].json, key);
-        const uint32_t node = name ? vp_json_get(&files[1].json, 0, name) : VP_JSON_NONE;
-        size_t known = 0;
-        while (name && known < sizeof results / sizeof *results && strcmp(name, results[known])) known++;
-        if (name && known == sizeof results / sizeof *results
-            && (node == VP_JSON_NONE || files[0].json.nodes[key + 1].bytes != files[1].json.nodes[node].bytes
-                || memcmp(texts[0] + files[0].json.nodes[key + 1].start, texts[1] + files[1].json.nodes[node].start,
-                          (size_t)files[1].json.nodes[node].bytes))) {
-            text_add_string(words, words->bytes ? ", " : "");
-            text_add_string(words, name);
-        }
-        free(name);
-    }
-    for (int i = 0; i < 2; i++) { free(texts[i]); free(files[i].nodes); }
 }
 static void group_results(struct results *results) {
     struct text_list same = {NULL, 0};
     size_t kept = 0, same_count = 0;
     tell_apart(results);
     name_variants(results);
+    for (size_t i = 1; i < results->count && !results->unlike.count; i++)
+        if (results_differ(&results->files[0], &results->files[i], 1, &results->unlike))
+            for (int k = 0; k < 2; k++) text_list_copy(&results->unlike, results->files[k ? i : 0].path);
     qsort(results->files, results->count, sizeof *results->files, by_setting);
     for (size_t i = 0; i < results->count; i++) {
         if (kept && !compare_settings(&results->files[kept - 1], &results->files[i])) {
             if (!same_count++) {
                 struct text_buffer words = {NULL, 0, 0};
-                if (results->files[i].is_foreign) add_differing(&words, &results->files[i], &results->files[kept - 1]);
+                struct text_list differ = {NULL, 0};
+                results_differ(&results->files[i], &results->files[kept - 1], 1, &differ);
+                for (size_t k = 0; k < differ.count; k += 3) {
+                    text_add_string(&words, k ? ", " : "");
+                    text_add_string(&words, differ.items[k]);
+                }
+                text_list_free(&differ);
                 text_list_add(&same, "%.300s is the same configuration as %.300s%s%.200s%s", results->files[i].path,
                               results->files[kept - 1].path, words.bytes ? " (they differ in " : "",
                               words.bytes ? words.data : "",
@@ -1077,6 +1145,7 @@ int results_read(struct results *results, const char *const *operands, size_t op
             for (int64_t i = 0; i < (int64_t)paths.count; i++) read_result(&results->files[i], &scratch);
             free(scratch.nodes);
         }
+        name_samples(results->files, results->count);
         code = keep_results(results, &paths, is_named);
     }
     if (!code) group_results(results);

@@ -18,7 +18,8 @@ enum { FILE_RESULT, FILE_OTHER_JSON, FILE_OWN_REPORT, FILE_NOT_JSON };
  * experiments contain little. */
 struct result_file {
     char *path;
-    int is_foreign; /* 1 if it comes from the experiments: it has no "schema" */
+    int is_foreign;   /* 1 if it comes from the experiments or another engine: it has no "schema" */
+    int divides_anew; /* 1 if it gives a T_decode_per_token other than T_LLM_decode / (output_tokens - 1) */
     /* the members of the head, by key */
     union { struct result_head head; struct { RESULT_ROWS(FIELD_MEMBER, 0) }; };
     union { struct result_accuracy scores; struct { RESULT_ACCURACY_ROWS(FIELD_MEMBER, 0) }; };
@@ -32,7 +33,10 @@ struct result_file {
     int64_t total_blocks, expert_count;
     int is_served;      /* 1 for a server */
     char *server;       /* the server's description of itself */
-    char *variant;      /* those of model, endpoint and knobs that differ among the files; never NULL */
+    /* names and values in turn, as JSON: the knobs of "knobs" or of a server's requests, up to own_knobs; after them,
+     * of a file without "schema", settings in the head without an axis, such as unknown members. Long values: hashes */
+    struct text_list own; size_t own_knobs;
+    char *variant;      /* those of model, endpoint and own knobs that differ among the files; never NULL */
     char *variant_name; /* the same, short enough for a table */
     struct outside {    /* T_image_outside from the twins of all samples; NaN and 0 if there are none */
         double ms, low, high, level, image_ms, text_ms, floor_ms, server_ms; /* server_ms: by the server's clock */
@@ -53,7 +57,8 @@ struct result_file {
     double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT];
     double part_ms[VP_STAGE_COUNT][VP_PART_COUNT]; /* kernel_ms by part; not known for a stage without parts */
     size_t count;                                  /* measured samples, ascending by id */
-    int64_t *ids;
+    int64_t *ids;                    /* below 0 for a text, the same number in all files */
+    char **id_texts; size_t row_count; /* while the files are read; NULL if no id is a text */
     double *columns[COLUMN_COUNT];   /* [count]; NULL if no sample has the number. NaN if this sample lacks it */
     double *run_total; size_t *run_at; /* T_total of each run; those of sample i are run_at[i] .. run_at[i + 1] - 1 */
     char error[LINE_BYTES];          /* why the file cannot be used; empty if it can */
@@ -74,6 +79,7 @@ struct results {
     struct result_file *files; size_t count; /* sorted by task, image size, top_k, blocks */
     struct result_group *groups; size_t group_count;
     struct text_list notes;                  /* notes for the reader: skipped files, missing samples */
+    struct text_list unlike;                 /* as of results_differ for two files, and their paths; or empty */
 };
 
 /* Reads folders and files, several at a time. Only arrays remain in memory. Returns 0 or an exit code; then the results
@@ -83,6 +89,10 @@ void results_free(struct results *results);
 
 /* A number of a sample, by column and row; NaN if the file lacks it. */
 double result_at(const struct result_file *file, int column, size_t row);
+
+/* Adds name, value and other value of each own knob in which the files differ, and with `others` of each setting of the
+ * head without an axis. Returns 1 if there is one. */
+int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out);
 
 /* Share of the prompt tokens that the server read from its caches; NaN if it is not reported. */
 double result_cached_share(const struct result_file *file);

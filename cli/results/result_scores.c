@@ -458,8 +458,9 @@ static int rewrite(struct score_job *job, size_t index, struct score_summary *su
             number[vp_number_format(job->lines[row->line].score, number)] = 0;
         } else {
             summary->missing++;
-            snprintf(name, sizeof name, "sample %lld of %s", (long long)node_int(json, node, "sample_id", -1),
-                     config_name(file->path, config));
+            const vp_json_node *id = &json->nodes[vp_json_get(json, node, "sample_id")];
+            snprintf(name, sizeof name, "sample %.*s of %s", (int)(id->bytes < 40 ? id->bytes : 40),
+                     json->text + id->start, config_name(file->path, config));
             add_name(&job->missing, name);
         }
         snprintf(reason, sizeof reason, "%.*s has %s", (int)strcspn(job->from, " "), job->from,

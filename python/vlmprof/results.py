@@ -68,10 +68,10 @@ def _complete(path: Path, result: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
-    """A file's settings: its members before the accuracy that are one text or number.
+    """A file's settings: its members before the accuracy that are one text or number, and its "knobs".
 
-    >>> settings_of({"schema": "x", "tier": "low", "top_k": 2, "accuracy": 0.5, "num_runs": 3})
-    {'tier': 'low', 'top_k': 2}
+    >>> settings_of({"schema": "x", "tier": "low", "knobs": {"batch": 2}, "accuracy": 0.5, "num_runs": 3})
+    {'tier': 'low', 'batch': 2}
     """
     settings = {}
     for key, value in result.items():
@@ -79,7 +79,7 @@ def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
             break
         if key not in BOOKKEEPING and not isinstance(value, (dict, list)):
             settings[key] = value
-    return settings
+    return {**settings, **result.get("knobs", {})}
 
 
 def knobs_of(configurations: pd.DataFrame) -> List[str]:

@@ -27,7 +27,7 @@ class ScoreError(ValueError):
 class Prediction(NamedTuple):
     """An answer of a configuration to a sample."""
     id: Union[int, str]
-    sample_id: int
+    sample_id: Union[int, str]
     config: str
     question: str
     answers: List[str]
@@ -113,7 +113,7 @@ def by_lmms(of: List[Prediction], name: str, metric: Optional[str] = None, scale
     scores = []
     for one in of:
         place = one.id if isinstance(one.id, int) else one.sample_id
-        if place >= len(docs):
+        if not isinstance(place, int) or place >= len(docs):
             raise ScoreError(f"sample {one.id}: lmms:{name} has only {len(docs)} documents; was the data made "
                              f"by python -m vlmprof.data lmms:{name}?")
         scores.append(_checked(score_of(task.process_results(docs[place], [one.prediction]), metric) / scale, one))

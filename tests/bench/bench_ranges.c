@@ -1,4 +1,4 @@
-/* bench_ranges.c: what a pair of vp_range_begin and vp_range_end costs, and how much of it is the two clock reads. Medians and spread of 201 short
+/* bench_ranges.c: what a pair of vp_range_begin and vp_range_end, or of a stage, costs, and how much of it is the two clock reads. Medians and spread of 201 short
  * rounds, so that most of them fall between two interruptions; a round of each kind follows the other, so that drift hits all equally. The budget is 50 ns.
  * Build: cc -O2 -I. tests/bench/bench_ranges.c -lm */
 #define VLMPROF_IMPLEMENTATION
@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum { ROUNDS = 201, PAIRS = 2000, DEEP = 8 };
-typedef enum kind { CLOCK, PAIR, NESTED, WITH_PAYLOAD, HOOKED, FULL, KINDS } kind;
-static const char *const names[KINDS] = { "two clock reads", "begin and end", "8 deep", "with payload", "with hooks that do nothing", "buffer full" };
+typedef enum kind { CLOCK, PAIR, NESTED, WITH_PAYLOAD, HOOKED, FULL, STAGE, KINDS } kind;
+static const char *const names[KINDS] = { "two clock reads", "begin and end", "8 deep", "with payload", "with hooks", "buffer full", "stage begin and end" };
 static int64_t pushed;
 
 static void push(void *user, const char *name) { pushed += user != NULL || name != NULL; }
@@ -20,13 +20,18 @@ static void pop(void *user) { pushed += user != NULL; }
 static double one(kind what, vp_range_record *records) {
     const vp_range_payload payload = { 1000, 2000, 0, { 64, 2048, 0, 0 }, 2 };
     const vp_range_hooks hooks = { push, pop, NULL };
+    static vp_stage_mark marks[PAIRS];
+    vp_stage_clock clock = vp_stage_clock_over(marks, PAIRS);
     vp_ranges ranges;
     int64_t start, last = 0;
     int i, k;
     vp_ranges_init(&ranges, records, what == FULL ? 0 : PAIRS, 0, NULL, what == HOOKED ? &hooks : NULL);
     start = vp_clock_ns();
     for (i = 0; i < PAIRS; i++) {
-        if (what == CLOCK) {
+        if (what == STAGE) {
+            vp_stage_begin(&clock, "stage");
+            vp_stage_end(&clock);
+        } else if (what == CLOCK) {
             last += vp_clock_ns() - vp_clock_ns();
         } else if (what == NESTED) {
             for (k = 0; k < DEEP && i + k < PAIRS; k++) VP_RANGE(&ranges, "nested");

@@ -85,6 +85,19 @@ CODE
     check "CMake: it builds" cmake --build "$work/cmake/build"
     check "CMake: the header's program runs" grep -q "sum 3000, 6 ranges, 0 open" <("$work/cmake/build/ranges")
     check "CMake: the library's program runs" [ "$("$work/cmake/build/uses")" = "internvl 0" ]
+    mkdir "$work/plain" && cp samples/02_time_and_report.c "$work/plain/"
+    cat >"$work/plain/CMakeLists.txt" <<'CODE'
+cmake_minimum_required(VERSION 3.10)
+project(plain C)
+set(CMAKE_C_STANDARD 90)
+set(CMAKE_C_EXTENSIONS OFF)
+find_package(vlmprof REQUIRED)
+add_executable(rows 02_time_and_report.c)
+target_link_libraries(rows vlmprof::header)
+CODE
+    check "CMake: a project in strict C is configured and built, with no flags for the header" bash -c "cmake -S '$work/plain' -B '$work/plain/build' \
+        -DCMAKE_PREFIX_PATH='$prefix' -DCMAKE_C_COMPILER='${CC%% *}' -DCMAKE_C_FLAGS='-Wall -Wextra -Werror $sanitized' && cmake --build '$work/plain/build'"
+    check "CMake: its program runs" grep -q '"side": 64' <("$work/plain/build/rows")
     sed -i 's/vlmprof 0.1/vlmprof 99/' "$work/cmake/CMakeLists.txt"
     cmake -S "$work/cmake" -B "$work/cmake/other" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER=$cxx >"$work/refused" 2>&1
     check "CMake: a later version than this is refused" [ $? -ne 0 ]

@@ -20,9 +20,8 @@ while read -r line; do check "README quotes what sample 01 prints: $line" grep -
 "$B/samples/02_time_and_report" > "$work/report.json"
 check "sample 02 ends well" [ $? -eq 0 ]
 "$PROGRAM" report "$work/report.json" > "$work/said" 2>&1
-check "report reads what sample 02 prints" grep -q "200 samples per configuration" "$work/said"
-check "sample 02 counts its requests" grep -q '"count": 200' "$work/report.json"
-check "sample 02 prints percentiles of three stages in whole nanoseconds" [ "$(grep -cE '"(min|p50|p95|p99|max)": [0-9]+,?$' "$work/report.json")" -eq 15 ]
+check "report reads what sample 02 prints, without a warning" [ "$(grep -cE "^  600 samples per configuration|^  prefill takes|Warnings" "$work/said")" -eq 2 ]
+check "sample 02 has at most 50 lines" [ "$(wc -l <samples/02_time_and_report.c)" -le 50 ]
 
 # sample 03: its counts are those of vlmprof tile, its total and mean those of its rows; a file that is not an image is named, and the rest counted
 pictures=$(cd samples && ls *.jpg *.png | LC_ALL=C sort)

@@ -86,7 +86,6 @@ static void test_golden(void) {
     for (size_t i = 0; i < sizeof golden_files / sizeof *golden_files; i++) golden_file(golden_files[i]);
     printf("golden rows: %d, differing: %d\n", row_count, golden_bad);
 }
-
 /* ------------------------------------------------------------------------------------------------------------- vectors */
 /* keys: "a=1 b=2" */
 static int open_family(vp_family *family, const char *name, const char *keys) {
@@ -122,7 +121,6 @@ static int refused(const char *name, const char *keys, int32_t width, int32_t he
     vp_result result = vp_family_count(&family, width, height, &c, &error);
     return result != VP_OK && !memcmp(&c, &before, sizeof c) && error.code == result && error.text[0];
 }
-
 typedef struct vector { const char *family, *keys; int32_t width, height; int64_t tokens; } vector;
 static const vector vectors[] = { /* from official tests, user reports and documentation */
     {"molmo", "", 640, 480, 740}, {"molmo", "", 4032, 3024, 1196}, {"molmo", "", 1080, 1920, 1204}, {"molmo", "max_crops=36", 1920, 1080, 2644}, {"molmo", "", 336, 336,
@@ -158,7 +156,6 @@ static void test_vectors(void) {
         CHECK_INT(total(v->family, v->keys, v->width, v->height), v->tokens);
     }
 }
-
 /* ------------------------------------------------------------------------------------------------------------- traps */
 /* the value of a column as text */
 static const char *value_of(const vp_vision_count *c, const char *column) {
@@ -207,6 +204,23 @@ static void test_traps(void) {
         if (open_family(&family, "openai_patches", "")) CHECK_INT(vp_family_count(&family, 4000, 32, &c, NULL), VP_ERR_UNSUPPORTED);
     }
 }
+/* Published names, and their presets; the last ones are ambiguous or not known. */
+static const char *const PUBLISHED[][2] = {
+    {"Qwen3-VL-8B-Instruct", "qwen3_vl_hf"}, {"Qwen/Qwen2.5-VL-7B-Instruct", "qwen2_5_vl_hf"}, {"Qwen/Qwen2.5-VL-7B-Instruct-AWQ", "qwen2_5_vl_hf"},
+    {"qwen2.5vl:7b", "qwen2_5_vl_hf"}, {"Qwen/Qwen3-VL-30B-A3B-Thinking-FP8", "qwen3_vl_hf"}, {"OpenGVLab/InternVL3-8B", "internvl"},
+    {"OpenGVLab/InternVL2_5-8B-MPO", "internvl"}, {"OpenGVLab/InternVL3_5-8B-HF", "internvl"}, {"llava-hf/llava-onevision-qwen2-7b-ov-hf", "llava_onevision_hf"},
+    {"llava-hf/llava-v1.6-mistral-7b-hf", "llava_next_hf"}, {"llava-hf/llama3-llava-next-8b-hf", "llava_next_hf"}, {"llava-hf/llava-1.5-7b-hf", "llava_1_5"},
+    {"google/gemma-3-4b-it", "gemma3"}, {"google/gemma-3n-E4B-it", "gemma3n"}, {"microsoft/Phi-3.5-vision-instruct", "phi3_5_vision"},
+    {"microsoft/Phi-4-multimodal-instruct", "phi4_multimodal"}, {"meta-llama/Llama-3.2-11B-Vision-Instruct", "mllama"},
+    {"meta-llama/Llama-4-Scout-17B-16E-Instruct", "llama4"}, {"HuggingFaceTB/SmolVLM-Instruct", "smolvlm_2_2b"}, {"HuggingFaceTB/SmolVLM-256M-Instruct", "smolvlm"},
+    {"HuggingFaceTB/SmolVLM2-2.2B-Instruct", "smolvlm_2_2b"}, {"HuggingFaceTB/SmolVLM2-500M-Video-Instruct", "smolvlm"}, {"allenai/Molmo-7B-D-0924", "molmo"},
+    {"allenai/MolmoE-1B-0924", "molmo"}, {"allenai/Molmo2-8B", "molmo2"}, {"mistralai/Pixtral-12B-2409", "pixtral_hf"},
+    {"mistralai/Mistral-Small-3.1-24B-Instruct-2503", "mistral3_hf"}, {"openbmb/MiniCPM-V-2_6", "minicpm_v_2_6"}, {"LiquidAI/LFM2-VL-1.6B", "lfm2_vl"},
+    {"google/paligemma2-3b-pt-448", "paligemma_448"}, {"google/paligemma-3b-mix-224", "paligemma_224"}, {"AIDC-AI/Ovis2-8B", "ovis2_hf"},
+    {"deepseek-ai/DeepSeek-OCR-2", "deepseek_ocr2"}, {"moonshotai/Kimi-VL-A3B-Instruct", "kimi_vl"}, {"zai-org/GLM-4.1V-9B-Thinking", "glm4v"},
+    {"CohereLabs/command-a-vision-07-2025", "cohere2_vision"}, {"stepfun-ai/GOT-OCR-2.0-hf", "got_ocr2"}, {"gpt-4o-2024-08-06", "openai_tiles"},
+    {"OpenGVLab/InternVL4-8B", ""}, {"openbmb/MiniCPM-V-4_7", ""}, {"AIDC-AI/Ovis2.5-9B", ""}, {"gpt-4o-mini", ""}, {"Qwen/Qwen3-8B", ""},
+    {"SmolVLM-Instruct-AWQ", ""}, {"7B-Instruct", ""}, {"/", ""}, {"llava-hf/LLaVA-NeXT-Video-7B-hf", ""}, {"x/y/qwen3-vl/", ""}};
 
 /* ------------------------------------------------------------------------------------------------------------- keys */
 static void test_keys(void) {
@@ -224,6 +238,12 @@ static void test_keys(void) {
     }
     CHECK(vp_family_find("Qwen2.5-VL") == vp_family_find("qwen2_5_vl") && vp_family_find("InternVL3") == vp_family_find("internvl"));
     CHECK(vp_family_find("MolmoE") == vp_family_find("molmo"));
+    for (size_t i = 0; i < sizeof PUBLISHED / sizeof *PUBLISHED; i++) {
+        const vp_family_preset *preset = vp_family_find(PUBLISHED[i][0]);
+        check_note(!strcmp(preset ? preset->name : "", PUBLISHED[i][1]), __FILE__, __LINE__, "%s is %s", PUBLISHED[i][0], preset ? preset->name : "none");
+    }
+    CHECK((int)vp_count_tokens("nonsense", 640, 480) == VP_ERR_NOT_FOUND && (int32_t)vp_count_tokens("Qwen/Qwen3-VL-8B-Instruct", 0, 480) == VP_ERR_RANGE);
+    CHECK_INT(vp_count_tokens("Qwen/Qwen3-VL-8B-Instruct", 640, 480), 300);
     CHECK(!vp_family_find(NULL) && !vp_tier_find(NULL) && vp_count_tokens(NULL, 640, 480) == VP_ERR_NOT_FOUND);
     CHECK(!vp_family_find("") && !vp_family_find("qwen") && !vp_family_find("internvl3 internvl") && !vp_family_find("-") && !vp_family_at(-1));
     check_case("an unknown key: the error names the nearest key, and nothing changes");
@@ -269,7 +289,6 @@ static void test_keys(void) {
     vp_family_default(vp_family_find("internvl"), &family);
     CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_ERR_UNSUPPORTED);
 }
-
 /* ------------------------------------------------------------------------------------------------------------- properties */
 static uint64_t state = 20261121; /* the seed */
 static int32_t below(int32_t n) {
@@ -360,7 +379,6 @@ static void test_properties(void) {
         }
     }
 }
-
 /* ------------------------------------------------------------------------------------------------------------- inversion */
 static void test_largest(void) {
     static vp_family family;
@@ -396,7 +414,6 @@ static void test_largest(void) {
     vp_family_default(vp_family_find("llava-1.5"), &family);
     CHECK_INT(vp_family_largest(&family, many, 4, 1.0, 10, &value, &unlimited, NULL), VP_ERR_NOT_FOUND);
 }
-
 /* ------------------------------------------------------------------------------------------------------------- checkpoints */
 static vp_result from_texts(vp_family *family, const char *preprocessor, const char *config, vp_error *error) {
     static vp_json_node nodes[2][400];
@@ -433,7 +450,6 @@ static void test_config(void) {
     vp_vision_count c;
     CHECK(vp_family_count(&family, 3000, 2000, &c, NULL) == VP_OK && c.total_tokens == 256);
 }
-
 /* ------------------------------------------------------------------------------------------------------------- the command */
 static void test_count_tokens(void) {
     check_case("vp_count_tokens");
@@ -444,7 +460,6 @@ static void test_count_tokens(void) {
     CHECK_INT(vp_count_tokens("qwen3-vl", 0, 1080), VP_ERR_RANGE);
     CHECK_INT(vp_count_tokens("qwen3-vl", 1, 1080), VP_ERR_RANGE);
 }
-
 int main(void) {
     RUN_TESTS(test_golden, test_vectors, test_traps, test_keys, test_properties, test_largest, test_config, test_count_tokens);
     return check_done("test_families");

@@ -39,7 +39,6 @@ static void test_pareto_golden(void) {
     CHECK_INT(row, 36);
     json_close(&d);
 }
-
 static void test_intervals_golden(void) {
     document d;
     uint32_t list, set;
@@ -93,7 +92,6 @@ static void test_intervals_golden(void) {
     CHECK_INT(row, 248);
     json_close(&d);
 }
-
 static void test_tests_golden(void) {
     document d;
     uint32_t list, set;
@@ -115,7 +113,6 @@ static void test_tests_golden(void) {
     CHECK_INT(row, 30);
     json_close(&d);
 }
-
 static void test_statistics_golden(void) {
     document d;
     uint32_t set;
@@ -140,7 +137,6 @@ static void test_statistics_golden(void) {
     CHECK_INT(row, 32);
     json_close(&d);
 }
-
 /* ---------------------------------------------------------------------------------------------- special functions */
 /* scipy 1.17.1: stats.norm.sf and ppf, t.sf, binom.cdf, false_discovery_control */
 static void test_special(void) {
@@ -170,7 +166,6 @@ static void test_special(void) {
     CHECK(isnan(vp_student_tail((double)NAN, 3)) && isnan(vp_student_tail(1, 0)) && isnan(vp_student_tail(1, (double)NAN)));
     CHECK(isnan(vp_binomial_half(3, UINT64_C(1) << 53)) && isnan(vp_mcnemar(UINT64_C(1) << 53, 1)));
 }
-
 static void test_adjust(void) {
     static const double p[8] = {0.01, 0.04, 0.03, 0.005, 0.5, 0.04, 1.0, 0.2}; /* Benjamini-Hochberg: scipy; Holm: by hand */
     static const double bh[8] = {0.04, 0.064, 0.064, 0.04, 0.5714285714285714, 0.064, 1.0, 0.26666666666666666};
@@ -192,7 +187,6 @@ static void test_adjust(void) {
     CHECK_INT(vp_adjust(p, 8, (vp_adjustment)7, order, out), VP_ERR_RANGE);
     CHECK(memcmp(out, p, sizeof p) == 0);
 }
-
 /* ---------------------------------------------------------------------------------------------- fronts */
 enum { SMALL = 9 };
 /* size of the smallest set of points that epsilon-dominates all, found by trying every subset */
@@ -212,7 +206,6 @@ static size_t smallest_cover(const double *l, const double *a, size_t n, vp_epsi
     }
     return best;
 }
-
 static void test_epsilon(void) {
     const uint32_t seed = 11;
     vp_random random;
@@ -256,7 +249,6 @@ static void test_epsilon(void) {
         CHECK_INT(kept[0], best_i == n ? 77 : best_i);
     }
 }
-
 static void test_front_errors(void) {
     double l[3] = {1, 2, 3}, a[3] = {1, 2, 3};
     int32_t keys[3] = {4, 5, 4};
@@ -299,7 +291,6 @@ static void test_front_errors(void) {
     CHECK_INT(vp_pareto_epsilon(l, a, 3, front, 2, e, front, &count), VP_ERR_RANGE);
     CHECK(isnan(vp_pareto_area(l, a, 3, front, 2, (double)NAN, 0)));
 }
-
 /* Counting through sorted samples equals sorting every resample; membership matches its definition. */
 static void test_bootstrap(void) {
     enum { CONFIGS = 5, SAMPLES = 37, ROUNDS = 60 };
@@ -401,7 +392,6 @@ static void test_bootstrap(void) {
     CHECK(memcmp(points, before, sizeof points) == 0);
     free(scratch);
 }
-
 /* ---------------------------------------------------------------------------------------------- coupling */
 /* A synthetic sweep with known answers: configurations are a grid of knobs, and a value is the sum of the truth, an effect of the sample that all configurations share,
  * and noise. */
@@ -462,7 +452,6 @@ static double effect_truth(const sweep *s, const vp_effect *e) {
     if (e->kind == VP_EFFECT_STEP) return s->main[e->knob_a][e->level_a] - s->main[e->knob_a][e->level_a - 1];
     return s->pair[e->knob_a][e->knob_b][e->level_a][e->level_b];
 }
-
 static void test_effects(void) {
     enum { SAMPLES = 6, EFFECTS = 1 + 5 + 3 + 7 + 6 + 12 + 8 };
     double values[GRID * SAMPLES], shares[KNOBS + 3 + 1], total = 0;
@@ -548,7 +537,6 @@ static void test_effects(void) {
     CHECK(vp_knob_next(&s.knobs, 99, 0, &next) == VP_ERR_RANGE && vp_knob_next(&s.knobs, 0, 3, &next) == VP_ERR_RANGE && next == 3);
     free(scratch);
 }
-
 static void test_gain(void) {
     double l1[4] = {1, 2, 3, 4}, l2[4] = {3, 4.5, 4.5, 6}, a1[4] = {0, 1, 0, 1}, a2[4] = {1, 1, 0.5, 1}, root;
     vp_gain gain, kept;
@@ -577,7 +565,6 @@ static void test_gain(void) {
     CHECK_INT(vp_gain_compute(l1, a1, l1, a2, 4, 0.95, &gain), VP_OK);
     CHECK(isnan(gain.gain));
 }
-
 /* Latencies are lognormal, scores are right or wrong; both are correlated over configurations because the samples are the same. */
 static void test_bootstrap_coverage(void) {
     enum { CONFIGS = 4, SAMPLES = 250, ROUNDS = 400 };
@@ -624,7 +611,6 @@ static void test_bootstrap_coverage(void) {
     CHECK(front > 0.9 * repeats && off > 0.9 * repeats && budget == repeats);
     free(scratch);
 }
-
 /* A/A and a planted slow-down, with as many samples as the plan requires, 12 comparisons of one family at a time. */
 static void test_verdicts(void) {
     enum { FAMILY = 12, MOST = 4000 };
@@ -672,7 +658,6 @@ static void test_verdicts(void) {
     CHECK(counts[0][VP_VERDICT_SAME] >= 95);
     CHECK(counts[1][VP_VERDICT_INCONCLUSIVE] >= 85 && counts[1][VP_VERDICT_SLOWER] + counts[1][VP_VERDICT_FASTER] <= 12);
 }
-
 static void test_compare_errors(void) {
     double a[3] = {10, 20, 30}, b[3] = {10, 20, 30};
     vp_comparison c, kept;
@@ -741,7 +726,6 @@ static void test_compare_errors(void) {
     CHECK_INT(vp_median_interval(5, 0.95, &low, &high, &coverage), VP_ERR_MISMATCH);
     CHECK(low == 3 && high == 4 && coverage == 5);
 }
-
 int main(void) {
     repeats_asked();
     RUN_TESTS(test_pareto_golden, test_intervals_golden, test_tests_golden, test_statistics_golden, test_special,

@@ -78,7 +78,6 @@ static void test_texts(void) {
     CHECK(!strstr(last.out, "--ignore_eos"));
     CHECK(strstr(last.out, " --weights fp32 --max_new_tokens 8") != NULL);
 }
-
 /* Vision takes the same time whatever top_k is, and with few samples accuracies are often equal. */
 static void test_ties(void) {
     truth t = truth_default();
@@ -103,7 +102,6 @@ static void test_ties(void) {
     CHECK_INT(run("best %%F/tie --percentile 50 --budget_ms 1000"), 0);
     CHECK(!strstr(last.out, "; tied"));
 }
-
 int main(void) {
     if (!program_begin("best")) return 1;
     RUN_TESTS(test_best, test_ties, test_texts);

@@ -41,7 +41,6 @@ static double number_at(const char *format, ...) {
     vp_json_to_double(&document.json, node_at(path), &value);
     return value;
 }
-
 /* ---- the machine: ms of each stage, by its cost for each column of the physical features */
 static const double COSTS[VP_LATENCY_STAGE_COUNT][VP_LATENCY_COLUMNS_LIMIT] = {
     {2, 3, 0.004, 0, 0, 0, 0}, {1, 0.01, 0.6, 0.002, 0.0006, 2e-6, 0.05}, {0.5, 0.2, 0.05, 2e-4, 0, 0, 0}, {0.5, 0.2, 0.002, 0, 0, 0, 0}};
@@ -127,7 +126,6 @@ static void write_sweep(const char *name, const char *device, uint32_t seed, dou
         if (fclose(f)) CHECK(!"a result file can be closed");
     }
 }
-
 /* ---- fit */
 static void test_recovery(void) {
     int inside = 0, count = 0;
@@ -156,7 +154,6 @@ static void test_recovery(void) {
     CHECK_INT(document.json.nodes[node_at("evaluation.measured_predicted_ms.total")].count, 200);
     CHECK_NEAR(number_at("evaluation.measured_predicted_ms.total.7.1") / number_at("evaluation.measured_predicted_ms.total.7.0"), 1, 4 * SCATTER);
 }
-
 /* Weighted least squares by normal equations in long double, which is accurate enough for these columns and independent of the code under test. */
 static int solve(int s, const unsigned char *use, const double *weights, double *coefficient, int columns) {
     long double a[8][9];
@@ -247,7 +244,6 @@ static void test_held_out(void) {
     }
     CHECK_NEAR(number_at("evaluation.mean.leave_one_configuration_out.prefill.mape_percent"), mape, 1e-9 * mape);
 }
-
 /* What a tool of this kind says about a budget: counted again from predictions out of sample */
 static void test_predictions(void) {
     check_case("a prediction is the file's coefficients times the request");
@@ -299,7 +295,6 @@ static void test_predictions(void) {
     CHECK(strstr(last.out, "no result file") == NULL);
     CHECK_INT(run("predict %%F/seed.json --tier low 640x480"), 0);
 }
-
 /* In some models the tower sees only the crops. If the single crop is the image itself, no view is added. */
 static void test_views(void) {
     static const struct { const char *architecture; int views_of_one, views_of_nine; } models[] = {
@@ -317,7 +312,6 @@ static void test_views(void) {
     }
     architecture = NULL;
 }
-
 /* Log-normal times with sigma 0.5: the mean is exp(0.125) = 1.133 times the median. The model predicts the mean, and its intervals contain the next measurements. */
 static void test_noise(void) {
     double medians = 0, means = 0;
@@ -406,7 +400,6 @@ static void test_recalibration(void) {
     CHECK(access(in_folder("f.json"), F_OK) != 0);
     check_refused(run("predict %%F/model.json --recalibrate %%F/same -n 15 -o %%F/f.json"), 2, "contains only 14");
 }
-
 /* ---- invalid model files */
 static void damage(const char *whole, const char *from, const char *to, const char *word) {
     const char *at = strstr(whole, from);
@@ -466,7 +459,6 @@ static void test_damaged(void) {
     check_refused(run("predict %%F/none.json --views 0"), 3, "none.json");
     check_refused(run("predict %%F --views 0"), 3, "");
 }
-
 static void test_usage(void) {
     check_case("usage");
     check_refused(run("fit"), 2, "fit needs folders");
@@ -507,7 +499,6 @@ static void test_usage(void) {
     CHECK(!strstr(last.out, "assumed") && strstr(last.out, "1 stage times of 0 ms or less left out"));
     CHECK_INT(run("predict %%F/off.json --tier low 640x480"), 0);
 }
-
 int main(void) {
     if (!program_begin("fit")) return 1;
     RUN_TESTS(test_recovery, test_held_out, test_predictions, test_views, test_noise, test_recalibration, test_damaged,

@@ -56,7 +56,6 @@ static drawn drawn_of(const char *name) { /* NULL: all */
     }
     return sum;
 }
-
 /* ---- tests */
 /* Each row of the saved table is on the page with its self and total time; so is the sum. */
 static void check_rows(const char *page, const char *table) {
@@ -181,7 +180,6 @@ static void test_usage(void) {
     CHECK(access(in_folder("never.html"), F_OK) != 0);
     EXITS(run(TINY " --profile --num_runs 1 --html %%F/no/such/page.html"), 5, err, "no/such/page.html");
 }
-
 /* ---- synthetic requests, with as many launches as a large model */
 enum { VIT_BLOCKS = 23, LLM_BLOCKS = 16 };
 typedef struct made { vp_launch *launches; int64_t count, capacity, clock_ns; } made;
@@ -275,7 +273,6 @@ static void test_kinds(void) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         check_note(flame_kind(cases[i].name) == cases[i].kind, __FILE__, __LINE__, "%s is of another kind", cases[i].name);
 }
-
 int main(void) {
     if (!program_begin("flame")) return 1;
     program = built("tests/vlmprof-hooks"); /* with given ceilings */

@@ -23,7 +23,6 @@ static vp_bounded_interval bounded(const double *values, int n, double low, doub
     CHECK_INT(vp_bounded_mean(NULL, values, (size_t)n, low, high, level, scratch, sizeof scratch, &interval), VP_OK);
     return interval;
 }
-
 static void test_published(void) {
     static const struct { uint64_t hits, count; double low, high; } rates[] = { /* R. G. Newcombe, Statistics in Medicine 17 (1998) 857-872, table I */
         {81, 263, 0.2553, 0.3662}, {15, 148, 0.0624, 0.1605}, {0, 20, 0, 0.1611}, {1, 29, 0.0061, 0.1718}};
@@ -49,7 +48,6 @@ static void test_published(void) {
         CHECK(low == -high);
     }
 }
-
 static void test_bounded_exact(void) {
     check_case("the bounded mean of 0 and 1 equals Clopper and Pearson's interval");
     for (int n = 1; n <= 40; n += 3) {
@@ -96,7 +94,6 @@ static void test_bounded_exact(void) {
         check_note(fabs(here / next - sqrt((n + 4.0) / n)) < 1e-3, __FILE__, __LINE__, "%d samples: %.6f, then %.6f", n, here, next); /* 1 / sqrt(n) */
     }
 }
-
 /* The tail at the mean itself is between the tails just above and below it. */
 static void test_bounded_middle(void) {
     static double values[MOST], none[MOST];
@@ -112,7 +109,6 @@ static void test_bounded_middle(void) {
         check_note(p[0] > p[2] && fabs(p[1] - 0.5 * (p[0] + p[2])) < 1e-5 * p[1], __FILE__, __LINE__, "%d samples: %.6f, %.6f, %.6f", n, p[0], p[1], p[2]);
     }
 }
-
 static void test_properties(void) {
     check_case("every interval has a width and is in the range; swapping sides mirrors it; more samples narrow it");
     for (int n = 1; n <= 30; n++) {
@@ -162,7 +158,6 @@ static void test_properties(void) {
         CHECK(low == 7 && high == 7 && interval.low == 7);
     }
 }
-
 /* ---- coverage, as a sum over all outcomes */
 enum { WILSON_OR_TANGO, BOUNDED, STUDENT, METHODS };
 static const char *const NAMES[METHODS] = {"score", "bounded", "student"};
@@ -281,7 +276,6 @@ static void test_coverage(void) {
         }
     }
 }
-
 static void test_compare(void) {
     double first[MOST], second[MOST];
     vp_comparison c;
@@ -327,7 +321,6 @@ static void test_compare(void) {
     CHECK(n > 381 + 10000);
     CHECK_INT(vp_compare_accuracy_plan(0, 1, 1, 2, 3, 0.05, 0.95, &n), VP_ERR_RANGE);
 }
-
 static void test_effects(void) {
     enum { CONFIGS = 4, SAMPLES = 5 };
     static const int32_t levels[CONFIGS * 2] = {0, 0, 0, 1, 1, 0, 1, 1};
@@ -356,7 +349,6 @@ static void test_effects(void) {
     CHECK_INT(vp_effects_bounded(&knobs, values, SAMPLES, 2, 0, 2, 0.95, room, 64, effects, NULL), VP_ERR_CAPACITY);
     free(room);
 }
-
 static void test_resolution(void) {
     /* scipy.optimize.brentq on the rule, scipy.stats.norm and t */
     static const struct { size_t count; double discordance, variation, accuracy, mean, p50; } table[] = {
@@ -390,7 +382,6 @@ static void test_resolution(void) {
     CHECK_INT(vp_statistics_resolution(500, 0.5, (double)INFINITY, &r), VP_ERR_RANGE);
     CHECK(memcmp(&r, &poison, sizeof r) == 0);
 }
-
 int main(void) {
     RUN_TESTS(test_published, test_bounded_exact, test_bounded_middle, test_properties, test_coverage, test_compare,
               test_effects, test_resolution);

@@ -15,7 +15,6 @@ static double term(const char *name, size_t bytes, const double *x) {
     }
     return value;
 }
-
 static void test_least_squares_golden(void) {
     document d;
     uint32_t list, set, t;
@@ -57,7 +56,6 @@ static void test_least_squares_golden(void) {
     CHECK_INT(row, 60);
     json_close(&d);
 }
-
 static void test_nonnegative_golden(void) {
     unsigned char signs[VP_LINEAR_COLUMNS_LIMIT];
     document d;
@@ -87,14 +85,12 @@ static void test_nonnegative_golden(void) {
     CHECK_INT(row, 30);
     json_close(&d);
 }
-
 static double mape(const vp_affine *line, const double *x, const double *y, size_t count) {
     double sum = 0.0;
     size_t i;
     for (i = 0; i < count; i++) sum += fabs(((line ? vp_affine_apply(line, x[i]) : x[i]) - y[i]) / y[i]);
     return sum / (double)count; /* NaN if count is 0 */
 }
-
 static void test_recalibration_golden(void) {
     document d;
     uint32_t set;
@@ -122,7 +118,6 @@ static void test_recalibration_golden(void) {
     CHECK_INT(row, 32);
     json_close(&d);
 }
-
 /* ---------------------------------------------------------------------------------------------- regression */
 
 static void test_linear(void) {
@@ -181,7 +176,6 @@ static void test_linear(void) {
     CHECK_INT(vp_linear_compute(twice, y, 2, 2, &options, &fit, &error), VP_ERR_MISMATCH);
     CHECK(strstr(error.text, "column 1 is zero or depends on earlier columns") != NULL);
 }
-
 /* Signs: among all supports of the signed columns, the feasible one with the smallest residual. */
 static void test_signs(void) {
     enum { MOST = 6, ROWS_MOST = 40 };
@@ -229,7 +223,6 @@ static void test_signs(void) {
         for (j = 0; j < columns; j++) CHECK(!sign[j] || (fit.coefficient[j] >= 0 && (fit.coefficient[j] > 0) == (fit.state[j] == VP_LINEAR_USED)));
     }
 }
-
 static void test_linear_errors(void) {
     double x[4] = {1, 1, 1, 1}, y[4] = {1, 2, 3, 4}, w[4] = {1, 1, 1, 1}, scratch[4];
     vp_linear_options options = vp_linear_options_default();
@@ -277,7 +270,6 @@ static void test_linear_errors(void) {
     CHECK_INT(vp_linear_errors_compute(w, y, 4, scratch, &e), VP_OK);
     CHECK(isnan(e.r2) && !isnan(e.mape));
 }
-
 /* ---------------------------------------------------------------------------------------------- latency model */
 enum { SHAPES = 6, TOP_KS = 3, BLOCKS = 3, PER_CONFIG = 12, REQUESTS = SHAPES * TOP_KS * BLOCKS * PER_CONFIG };
 static const double truth_vision[3] = {0.8, 1.9, 0.0}, truth_prefill[7] = {1.5, 0.002, 0.05, 4e-4, 2.5e-4, 8e-8, 0.0};
@@ -310,7 +302,6 @@ static void requests_make(vp_random *random, double noise, vp_latency_request *r
         }
     }
 }
-
 static vp_latency_request requests[REQUESTS];
 static double request_ms[REQUESTS * VP_LATENCY_STAGE_COUNT];
 static uint32_t request_config[REQUESTS], request_size[REQUESTS];
@@ -391,7 +382,6 @@ static void test_latency_rows(void) {
     CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_ERR_RANGE);
     CHECK_INT(columns, 77);
 }
-
 /* times explained by bytes and widening are recovered for weight bits that occur in the data */
 static void test_latency_weights(void) {
     enum { EACH = 12, ROWS = 3 * EACH };
@@ -424,7 +414,6 @@ static void test_latency_weights(void) {
     CHECK_INT(vp_latency_predict(&model, &asked[0], &prediction), VP_ERR_RANGE);
     CHECK_INT(vp_latency_fit(VP_LATENCY_WEIGHTS, asked, measured, ROWS, &model, &error), VP_ERR_RANGE);
 }
-
 static double held_out_mape(vp_latency_features features, vp_latency_stage stage, const uint32_t *groups, size_t group_count) {
     static double y[REQUESTS], predicted[REQUESTS], scratch_errors[REQUESTS];
     const size_t bytes = vp_latency_leave_out_scratch_bytes(group_count);
@@ -443,7 +432,6 @@ static double held_out_mape(vp_latency_features features, vp_latency_stage stage
     CHECK_INT(vp_linear_errors_compute(y, predicted, n, scratch_errors, &e), VP_OK);
     return e.mape;
 }
-
 /* Synthetic machines: the measured time for a true time. Noise has mean 0 (additive) or 1 (multiplicative), so the truth is the mean of the measurements, which the model
  * predicts. */
 typedef enum machine { QUIET, ADDITIVE, MULTIPLICATIVE, HEAVY, BIMODAL, NEIGHBOURS, MACHINES } machine;
@@ -650,7 +638,6 @@ static void test_latency(void) {
     requests[0].sequence = 0;
     CHECK_INT(vp_latency_predict(&kept, &requests[0], &p), VP_ERR_RANGE);
 }
-
 static void test_affine(void) {
     double x[40], y[40], same[3] = {5, 5, 5}, kept_x = 0;
     const size_t bytes = vp_affine_curve_scratch_bytes(40, 300);
@@ -708,7 +695,6 @@ static void test_affine(void) {
     CHECK_INT(g.accepted, 1);
     free(scratch);
 }
-
 int main(void) {
     repeats_asked();
     RUN_TESTS(test_least_squares_golden, test_nonnegative_golden, test_recalibration_golden, test_linear, test_signs,

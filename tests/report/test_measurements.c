@@ -13,7 +13,7 @@ enum { ROWS = 4 };
 static struct result_file files[3];
 static double values[3][COLUMN_COUNT][ROWS], runs[3][2 * ROWS];
 static size_t run_at[3][ROWS + 1];
-static struct results results = {files, 2, NULL, 0, {NULL, 0}};
+static struct results results = {files, 2, NULL, 0, {NULL, 0}, {NULL, 0}};
 static struct text_list warnings;
 static struct measurements got;
 
@@ -29,6 +29,7 @@ static void make(void) {
         knob_set_text(&file->knobs, KNOB_TIER, f ? "high" : "medium");
         file->device = (char *)(size_t)"cpu: made";
         file->model = (char *)(size_t)"made";
+        file->variant = file->variant_name = (char *)(size_t)"";
         knob_set_text(&file->knobs, KNOB_WEIGHTS, "bf16");
         knob_set_number(&file->knobs, KNOB_TOP_K, 4 + f);
         knob_set_number(&file->knobs, KNOB_BLOCKS, 12 + f);
@@ -186,16 +187,6 @@ static void test_warnings(void) {
     for (int f = 0; f < 2; f++) for (int r = 0; r < ROWS; r++) values[f][METRIC_PREFILL][r] = (double)NAN;
     CHECK_INT(measure("first", &experts), EXIT_INPUT);
     CHECK(strstr(room_said, "first: no sample has both stage times and token counts") != NULL);
-    check_case("files that cannot be combined");
-    make();
-    files[1].device = (char *)(size_t)"cuda:0: other";
-    CHECK_INT(measure("first", &experts), EXIT_USAGE);
-    CHECK(strstr(room_said, "first and second differ in device (cpu: made, cuda:0: other): fit them separately") != NULL);
-    make();
-    files[1].model = NULL;
-    CHECK_INT(measure("first", &experts), EXIT_USAGE);
-    CHECK(strstr(room_said, "differ in model (made, not said)") != NULL);
-    make();
     check_case("files with several weight formats use the model with weights");
     make();
     knob_set_text(&files[1].knobs, KNOB_WEIGHTS, "int8");

@@ -6,6 +6,7 @@
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
+#include <ctype.h>
 #include <sys/resource.h>
 
 static void test_foreign(void) {
@@ -18,7 +19,6 @@ static void test_foreign(void) {
         CHECK(strstr(last.out, "text-vqa") && strstr(last.out, "low k4 b12") && strstr(last.out, "150 "));
     }
 }
-
 static void damage(const char *what, const char *stats, const char *rows, const char *word) {
     check_case("damaged: %s", what);
     make_empty(in_folder("bad"));
@@ -37,7 +37,10 @@ static void test_damaged(void) {
     damage("a number past double", "latency_stats", FOREIGN_ROW("7", "1e999", "39.0", "2", "1.0"), "T_total is not a number");
     damage("no total", "latency_stats", "{\"sample_id\": 1}", "T_total is missing");
     damage("no id", "latency_stats", "{\"T_total\": 1}", "sample_id is missing");
-    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not an integer");
+    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not an integer of 0 or more, nor a text");
+    damage("an empty text as an id", "latency_stats", FOREIGN_ROW("\"\"", "1", "1", "2", "1"), "sample_id is not an integer");
+    damage("a text that is the id of two rows", "latency_stats",
+           FOREIGN_ROW("\"a/b\"", "1", "1", "2", "1") "," FOREIGN_ROW("\"a\\/b\"", "1", "1", "2", "1"), "sample_id \"a/b\"");
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");
@@ -76,7 +79,6 @@ static void test_damaged(void) {
     write_text(in_folder("bad/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": NaN}]}");
     check_refused(run("report %%F/bad"), 3, "a.json: byte 52: expected a value");
 }
-
 /* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; absent if no kernel was timed. */
 static void test_parts(void) {
     truth t = truth_default();
@@ -406,10 +408,8 @@ static void test_warnings(void) {
     CHECK_INT(run("best %%F/sets --budget_ms 1000 --dataset_name other"), 0);
     check_refused(run("best %%F/sets --budget_ms 1000 --dataset_name none"), 2, "none");
 }
-
 static void test_forms(void) {
-    static const char *const files[] = {"report.md", "report.csv", "e1_stage_decomposition.json", "e2_pareto_coupling.json"};
-    int columns = 0;
+    static const char *const files[] = {"report.md", "report.csv", "e1_stage_decomposition.json", "e2_pareto_coupling.json"}; int columns = 0;
     check_case("CSV: a header and one row per configuration, all with the same number of columns");
     CHECK_INT(run("report %%F/made --csv"), 0);
     CHECK_INT(lines_of(last.out), 13);
@@ -461,7 +461,6 @@ static void test_forms(void) {
         free(before);
     }
 }
-
 /* A knob with more levels than effects support, next to one that varies: there is a front, but no effects. */
 static void test_many_levels(void) {
     check_case("257 values of top_k and two image sizes");
@@ -478,7 +477,6 @@ static void test_many_levels(void) {
     CHECK_INT(run("report %%F/many --resamples 10"), 0);
     CHECK(strstr(last.out, "E2: front") && !strstr(last.out, " from low to high") && !strstr(last.out, "main effects"));
 }
-
 /* 336 configurations x 1,000 samples, about 1.1 GB of JSON. Writing it takes minutes, so it runs only on request. Prints the figures. */
 static void test_large(void) {
     truth t = truth_default();
@@ -504,7 +502,6 @@ static void test_large(void) {
         printf("report of 336 x 1,000: %.2f s, at most %.0f MB\n", (double)(vp_clock_ns() - start) / 1e9, (double)usage.ru_maxrss / 1e3);
     }
 }
-
 /* The result file in guide library is from a foreign engine: every command reads it, and also the smallest one that the guide describes. */
 static void test_small_form(void) {
     char *guide = check_read("cli/guides/library.txt", NULL), text[2000] = "", other[2000], *at, *end;
@@ -529,36 +526,40 @@ static void test_small_form(void) {
     check_case("help result shows the guide with the file");
     EXITS(run("help result"), 0, out, "RESULT FILES OF YOUR OWN ENGINE");
     check_case("the smallest result file has a row of two keys, and both are needed");
+    static const struct { const char *head, *row; int code; const char *words; } least[] = {
+        {"\"top_k\": 1, \"num_active_blocks\": 1, ", "\"sample_id\": 0, \"T_total\": 1.5", 0, "data set a: 1 configuration"},
+        {"", "\"sample_id\": 0, \"T_total\": 1.5", 0, "\n  default  "}, {"\"top_k\": 0, ", "\"sample_id\": 0, \"T_total\": 1.5", 0, "\n  default  "},
+        {"\"schema\": \"vlmprof-sweep-1\", ", "\"sample_id\": 0, \"T_total\": 1.5", 3, "top_k is missing\n"},
+        {"", "\"sample_id\": 0", 3, "T_total is missing or 0"}, {"", "\"T_total\": 1.5", 3, "sample_id is missing"}};
     make_empty(in_folder("least"));
-    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
-    EXITS(run("report %%F/least"), 0, out, "data set a: 1 configuration");
-    write_text(in_folder("least/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
-    CHECK_INT(run("report %%F/least"), 0);
-    CHECK(strstr(last.out, "data set a: 1 configuration") && strstr(last.out, "default") && !strstr(last.out, "k0") && !strstr(last.out, "b1"));
-    write_text(in_folder("least/a.json"), "{\"top_k\": 0, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
-    CHECK_INT(run("report %%F/least"), 0);
-    write_text(in_folder("least/a.json"), "{\"schema\": \"vlmprof-sweep-1\", \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
-    EXITS(run("report %%F/least"), 3, err, "top_k is missing\n");
-    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0}]}");
-    EXITS(run("report %%F/least"), 3, err, "T_total is missing or 0");
-    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"T_total\": 1.5}]}");
-    CHECK_INT(run("report %%F/least"), 3);
+    for (size_t i = 0; i < sizeof least / sizeof *least; i++) {
+        snprintf(text, sizeof text, "{%s\"per_sample_results\": [{%s}]}", least[i].head, least[i].row);
+        write_text(in_folder("least/a.json"), text);
+        CHECK_INT(run("report %%F/least"), least[i].code);
+        CHECK(strstr(least[i].code ? last.err : last.out, least[i].words) != NULL);
+    }
     free(guide);
+}
+/* engine/a.json, b.json ..: 12 samples with all that fit needs. */
+static void write_engine_file(int which, const char *head, const char *more) {
+    char text[6000], name[] = "engine/a.json";
+    snprintf(text, sizeof text, "{%s%s, \"per_sample_results\": [", head, more);
+    for (int k = 0; k < 12; k++)
+        snprintf(text + strlen(text), 400, "%s{\"sample_id\": \"s%d\", \"T_total\": %d.0%d, \"T_LLM_prefill\": 10.0%d, \"T_LLM_decode\": 4, \"accuracy\": %d, "
+                 "\"output_tokens\": 3, \"actual_vision_tokens\": 144, \"actual_num_crops\": 1, \"input_text_tokens\": 20, \"total_sequence_length\": 165}",
+                 k ? ", " : "", (k + which) % 12, 44, (k + which) % 12 % 5, (k + which) % 12 % 5, (k + which) % 2);
+    strcat(text, "]}");
+    name[7] = (char)('a' + which);
+    write_text(in_folder(name), text);
 }
 /* An engine's files: what differs between two of one configuration, parts in another unit than the whole, what fit needs. */
 static void test_own_engine(void) {
-    static const char row[] = "\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": %s, \"T_vision_total\": 40, \"T_LLM_prefill\": 50, \"T_LLM_decode\": 9}]}";
-    static const char *const heads[] = {"{\"batch_size\": 1, ", "{\"batch_size\": 4, "};
-    char text[900], rows[1000];
+    char text[900];
     check_case("an engine's two files of one configuration: the members that differ are named");
     make_empty(in_folder("engine"));
-    snprintf(rows, sizeof rows, row, "100");
-    for (int i = 0; i < 2; i++) {
-        snprintf(text, sizeof text, "%s\"dataset_name\": \"d\", %.700s", heads[i], rows);
-        write_text(in_folder(i ? "engine/b.json" : "engine/a.json"), text);
-    }
+    for (int i = 0; i < 2; i++) write_engine_file(i, i ? "\"batch_size\": 1" : "\"batch_size\": 4", ", \"dataset_name\": \"d\"");
     EXITS(run("report %%F/engine"), 0, out, "they differ in batch_size; that is not a knob: vlmprof help library");
-    CHECK(!strstr(last.out, "add up to") && strstr(last.out, "vision takes 40.0 % of a request") && !strstr(last.out, "--kernel_pass"));
+    CHECK(!strstr(last.out, "add up to") && strstr(last.out, "prefill takes 22.8 % of a request") && !strstr(last.out, "--kernel_pass"));
     check_case("compare of a folder with itself shows its notes once; equal ratios are not settled by more samples");
     CHECK_INT(run("compare %%F/engine %%F/engine"), 0);
     CHECK(strstr(last.out, "they differ in batch_size") && !strstr(strstr(last.out, "they differ in batch_size") + 1, "they differ in batch_size"));
@@ -572,33 +573,102 @@ static void test_own_engine(void) {
     CHECK(strstr(last.out, "1 of the INCONCLUSIVE comparisons have no spread, so no interval") && !strstr(last.out, "more samples should decide"));
     check_case("an engine's parts that are longer than the whole");
     make_empty(in_folder("engine"));
-    snprintf(text, sizeof text, row, "0.1");
-    snprintf(rows, sizeof rows, "{%s", text);
-    write_text(in_folder("engine/a.json"), rows);
+    write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 0.1, "
+               "\"T_vision_total\": 40, \"T_LLM_prefill\": 50, \"T_LLM_decode\": 9}]}");
     EXITS(run("report %%F/engine"), 0, out, "vision, prefill and decode add up to 990 times T_total in 1 of 1 configurations: are all times in ms?");
     check_case("fit names what an engine's files lack");
     CHECK_INT(run("fit %%F/engine --output %%F/law.json"), 3);
     CHECK(strstr(last.err, "missing: output_tokens, actual_vision_tokens, actual_num_crops, input_text_tokens, total_sequence_length\n") != NULL);
     check_case("without T_vision_total, \"other\" has the vision time: prefill 10 + decode 4 + 30 ms");
     make_empty(in_folder("engine"));
-    for (int i = 0; i < 3; i++) {
-        char *file, many[6000] = "{\"per_sample_results\": [";
-        for (int k = 0; k < 12; k++)
-            snprintf(many + strlen(many), 400, "%s{\"sample_id\": %d, \"T_total\": %d.0%d, \"T_LLM_prefill\": 10.0%d, \"T_LLM_decode\": 4, "
-                     "\"output_tokens\": 3, \"actual_vision_tokens\": 144, \"actual_num_crops\": 1, \"input_text_tokens\": 20, \"total_sequence_length\": 165}",
-                     k ? ", " : "", k, 44, k % 5, k % 5);
-        strcat(many, "]}");
-        snprintf(text, sizeof text, "engine/%c.json", 'a' + i);
-        file = in_folder(text);
-        write_text(file, many);
-    }
+    for (int i = 0; i < 3; i++) write_engine_file(i, "\"model\": \"m\"", "");
     EXITS(run("fit %%F/engine --output %%F/law.json"), 0, out, "no file has T_vision_total: \"other\" includes the vision time");
     CHECK(strstr(last.out, "decode = 2 steps; MAPE below 0.000001 %") && strstr(last.out, "unknown device"));
     EXITS(run("predict %%F/law.json --views 2 --vision_tokens 144 --sequence 165"), 0, out, "total: 44.0");
 }
+/* Two files of an engine that differ in their heads, a command, its exit code and a part of what it prints. */
+static void test_engine_heads(void) {
+#define KNOBS_OF(text) "\"knobs\": {" text "}"
+#define M "\"model\": \"m\""
+#define TWO {KNOBS_OF("\"batch\": 1"), KNOBS_OF("\"batch\": 4")}
+#define COMPARE "compare %%F/engine/a.json %%F/engine/b.json"
+    static const struct { const char *heads[2], *command; int code; const char *words; } cases[] = {
+        {TWO, "fit %%F/engine", 2, "/b.json differ in batch (1, 4): fit them separately"},
+        {{KNOBS_OF("\"graphs\": true"), KNOBS_OF("\"mode\": \"x\"")}, "fit %%F/engine", 2, "differ in graphs (true, not said): fit"},
+        {{"\"batch_size\": 1", "\"batch_size\": 4"}, "fit %%F/engine", 2, "differ in batch_size (1, 4)"},
+        {{"\"engine\": {\"name\": \"a name of many words, which is longer than a value\"}", "\"engine\": 1"}, "fit %%F/engine", 2, "differ in engine (#"},
+        {{"\"provenance\": {\"device\": \"A\"}", "\"num_active_blocks\": 2"}, "fit %%F/engine", 2, "b.json differ in device (A, not said): fit"},
+        {{"\"date\": \"1\"", "\"model\": \"m\", \"num_active_blocks\": 2"}, "fit %%F/engine", 2, "differ in model (not said, m): fit"},
+        {{"\"activations\": \"auto\"", "\"activations\": \"int8\""}, "fit %%F/engine", 2, "differ in activations (auto, int8): fit"},
+        {{KNOBS_OF("\"batch\": 4"), KNOBS_OF("\"batch\": 4.0") ", \"num_active_blocks\": 2, \"date\": \"other\""}, "fit %%F/engine", 0, "24 measurements"},
+        {TWO, "report %%F/engine", 0, "fastest: batch=1"}, {{KNOBS_OF("\"batch\": 1"), M}, "report %%F/engine", 0, "batch=?"},
+        {TWO, "report %%F/engine --json", 0, "\"variant\": \"batch=4\""}, {TWO, "report %%F/engine --csv", 0, ",batch=4,"},
+        {TWO, "best %%F/engine --budget_ms 50", 0, "batch=1: the best within 50 ms"}, {TWO, COMPARE, 2, "configuration (batch=1 / batch=4)"},
+        {TWO, "compare %%F/engine %%F/engine/b.json", 0, "1 configurations are only in"}, {{"\"date\": \"x\"", "\"date\": \"y\""}, COMPARE, 0, "verdict: IDENTICAL"},
+        {{"\"commit\": \"x\"", "\"commit\": \"y\""}, COMPARE, 0, "A and B differ in commit (x / y)"},
+        {{M, "\"weights\": 16"}, "report %%F/engine", 3, "b.json: byte 12: weights is not a text"},
+        {{"\"model\": 7", M}, "report %%F/engine", 3, "a.json: byte 10: model is not a text"},
+        {{"\"synthetic\": \"no\"", M}, "report %%F/engine", 3, "synthetic is not true or false"},
+        {{"\"knobs\": [1]", M}, "report %%F/engine", 3, "knobs is not an object"},
+        {{KNOBS_OF("\"batch\": null"), M}, "report %%F/engine", 3, "batch in \"knobs\" is not a number, a text, true or false"},
+        {{M, "\"tier\": \"low\""}, "best %%F/engine --budget_ms 50 --latency ttft", 3, "0 samples have TTFT"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        check_case("an engine's heads, %zu: %s", i, cases[i].command);
+        make_empty(in_folder("engine"));
+        for (int k = 0; k < 2; k++) write_engine_file(k, cases[i].heads[k], ", \"dataset_name\": \"d\"");
+        CHECK_INT(run(cases[i].command), cases[i].code);
+        CHECK_TEXT(strstr(last.out, cases[i].words) || strstr(last.err, cases[i].words) ? "" : *last.err ? last.err : last.out, "");
+    }
+    check_case("times that a row lacks come from its stages");
+    make_empty(in_folder("engine"));
+    write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": \"b\", \"T_total\": 20, \"output_tokens\": 3, "
+               "\"stages\": {\"preprocess\": 1, \"vit\": 3, "
+               "\"connector\": 1, \"embed\": 1, \"prefill\": 6, \"decode\": 7, \"my own\": 9}}, {\"sample_id\": \"a\", \"T_total\": 9, \"T_decode_per_token\": 4}]}");
+    EXITS(run("report %%F/engine --csv"), 0, out, "task");
+    CHECK(strstr(last.out, ",4.0,4.0,,,4.0,4.0,7.0,7.0,,,7.0,7.0,7.0,7.0,,,7.0,7.0,20.0,20.0,,,20.0,20.0,3.75,3.75,,,3.975,3.995,12.0,12.0,,,12.0,12.0,1.0") != NULL);
+}
+/* Returns 1 if no word of the text is nan or inf. */
+static int is_known(const char *text) {
+    for (const char *at = text; *at; at++)
+        if ((!strncmp(at, "nan", 3) || !strncmp(at, "inf", 3)) && (at == text || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[3])) return 0;
+    return 1;
+}
+static uint32_t drawn(uint32_t count) { /* 0 .. count - 1 */
+    static uint32_t state = 1;
+    state = state * 1664525u + 1013904223u;
+    return (state >> 16) % count;
+}
+/* Files of an engine with optional values drawn at random: no number that is not known gets into a text. */
+static void test_drawn(void) {
+    static const char *const keys[] = {"accuracy", "T_LLM_prefill", "T_LLM_decode", "T_vision_total", "TTFT", "T_decode_per_token", "output_tokens", "unaccounted",
+                                       "total_sequence_length", "actual_vision_tokens", "kept_vision_tokens", "energy_j"};
+    static const char *const heads[] = {"\"prune\": \"random:keep=0.5\"", "\"prune\": \"none\"", "\"knobs\": {\"a\": 1}", "\"weights\": \"int8\"",
+                                        "\"baseline\": \"x\", \"top1_agreement\": 0.5", "\"accuracy_metric\": \"em\"", "\"tier\": \"low\"", "\"device\": \"cuda\""};
+    static const char *const commands[] = {"report %%F/engine --resamples 20", "report %%F/engine --peak_gbs 9 --json", "best %%F/engine --budget_ms 140",
+                                           "fit %%F/engine", "compare %%F/engine/a.json %%F/engine/b.json --all --force all"};
+    for (int draw = 0; draw < 25; draw++) {
+        const uint32_t chosen = drawn(1u << 12), rows = 1 + drawn(7), details = drawn(4);
+        check_case("drawn files of an engine, %d", draw);
+        make_empty(in_folder("engine"));
+        for (int file = 0; file < 2; file++) {
+            char text[9000], *at = text;
+            at += sprintf(at, "{\"dataset_name\": \"d\", %s, %s, \"per_sample_results\": [", heads[drawn(3)], heads[3 + drawn(5)]);
+            for (uint32_t row = 0; row < rows; row++) {
+                at += sprintf(at, "%s{\"sample_id\": \"%u\", \"T_total\": %u", row ? ", " : "", row, 100 + drawn(50));
+                for (int key = 0; key < 12; key++)
+                    if (chosen >> key & 1 && drawn(5)) at += sprintf(at, drawn(9) ? ", \"%s\": %u" : ", \"%s\": null", keys[key], drawn(key ? 7 : 2));
+                if (details) at += sprintf(at, ", \"stages\": {\"prefill\": %u, \"decode\": %u}", drawn(50), drawn(9));
+                at += sprintf(at, details > 1 ? ", \"stage_detail\": {\"decode\": {\"flops\": %u, \"bytes\": %u}}}" : "}", drawn(2), drawn(3));
+            }
+            strcpy(at, "]}");
+            write_text(in_folder(file ? "engine/b.json" : "engine/a.json"), text);
+        }
+        for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) CHECK(run(commands[i]) >= 0 && is_known(last.out) && is_known(last.err));
+    }
+}
 int main(void) {
     if (!program_begin("report")) return 1;
-    RUN_TESTS(test_foreign, test_small_form, test_own_engine, test_damaged, test_truth, test_parts, test_findings,
+    RUN_TESTS(test_foreign, test_small_form, test_own_engine, test_engine_heads, test_drawn, test_damaged, test_truth, test_parts, test_findings,
               test_front, test_warnings, test_one_number, test_forms, test_many_levels, test_large);
     program_end();
     free(json_nodes);
