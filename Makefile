@@ -153,7 +153,7 @@ $(B)/rules-2:
 	@mkdir -p $(B) && touch $@
 $(COMPILED): D := od
 $(COMPILED): $(B)/rules-2 | $(DECLARED)
-OBJECTS_DEPEND := $(if $(wildcard $(B)/*.od),$(shell sed -E 's#(^| )(\./)?(vlmprof|parts/vlmprof_[a-z]+)\.h#\1$(B)/declared/\3.h#g' $(B)/*.od >$(B)/od.$$$$ && \
+OBJECTS_DEPEND := $(if $(wildcard $(B)/*.od),$(shell sed -E 's#(^| )(\./)?(vlmprof|parts/vlmprof_[a-z_]+)\.h#\1$(B)/declared/\3.h#g' $(B)/*.od >$(B)/od.$$$$ && \
     mv $(B)/od.$$$$ $(B)/objects.mk && echo $(B)/objects.mk))
 
 include mk/gpu.mk

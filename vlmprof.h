@@ -15,7 +15,7 @@
  *     vision tokens of an image        vp_layout_compute; for other models vp_count_tokens (vlmprof_families.h)
  *     crops for a number of tokens     vp_select_crops, vp_select_vision_tokens, vp_select_tiling
  *     position of each vision token    vp_tokens_index_map, vp_tokens_image_ids
- *     time the stages of a request     vp_stage_begin, vp_stage_end, vp_stage_statistics, vp_stage_unaccounted_ns
+ *     time the stages of a request     vp_stage_begin, vp_stage_end, vp_stage_add, vp_stage_statistics
  *     percentiles                      vp_statistics_compute; their intervals: vlmprof_statistics.h
  *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset
  *     write results for vlmprof report samples/02_time_and_report.c; vlmprof help library lists the keys
@@ -35,6 +35,7 @@
  *   Switches of the includer, defined before the include:
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
  *     VLMPROF_STATIC          makes the functions static; needs VLMPROF_IMPLEMENTATION
+ *     VLMPROF_OFF             marks of stages and ranges (vp_stage_begin, VP_RANGE, ..) in this file compile to nothing
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
  *     VP_API                  replaces the linkage specifier of every function, for shared libraries
  *     VP_MALLOC(bytes), VP_CALLOC(count, bytes), VP_REALLOC(memory, bytes), VP_FREE(memory)
@@ -59,8 +60,9 @@
  *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule; also copy vlmprof_json.h
  *     vlmprof_score.h       scoring rules; also copy vlmprof_unicode.h and vlmprof_json.h
  *     vlmprof_statistics.h  intervals of percentiles and means, paired differences
- *     vlmprof_trace.h       Chrome traces as torch.profiler writes them; also copy vlmprof_ranges.h, vlmprof_stages.h,
- *                           vlmprof_file.h and vlmprof_json.h
+ *     vlmprof_trace.h       slices, marks and counters as a Chrome trace
+ *     vlmprof_torch_trace.h  the same as torch.profiler writes it; also copy vlmprof_trace.h, vlmprof_ranges.h,
+ *                           vlmprof_stages.h, vlmprof_file.h and vlmprof_json.h
  *   The other subjects are only in the library build/libvlmprof.a; the headers in parts/lib/ declare them.
  *     vlmprof_config.h      config.json, built-in shapes, a model's tensors
  *     vlmprof_checkpoint.h  safetensors
@@ -591,7 +593,9 @@ typedef struct vp_statistics {
 typedef struct vp_estimate { double value, low, high; } vp_estimate; /* with its interval; an unknown end is NaN */
 
 /* ---- the stages of your own requests. A mark is one run of a stage. Marks nest: mark a request, and inside it the
- * vision encoder, prefill and decode steps. Work on a GPU must be complete before its mark ends. */
+ * vision encoder, prefill and decode steps. Work on a GPU must be complete before its mark ends; or add its marks
+ * later, with the times of the device. Each thread, and each stream of a device, has its own clock. With VLMPROF_OFF,
+ * vp_stage_begin, _end, _add and _reset compile to nothing; arguments with side effects are still evaluated. */
 typedef struct vp_stage_mark {
     const char *name;         /* the caller's; must outlive the mark */
     int64_t begin_ns, end_ns; /* times of vp_clock_ns; end_ns is -1 until the stage ends */
@@ -602,6 +606,8 @@ typedef struct vp_stage_clock {
     size_t capacity, count;
     size_t open;            /* index of the innermost open mark; SIZE_MAX if there is none */
     size_t lost, lost_open; /* marks that did not fit, and those of them that are still open */
+    int64_t latest_ns;      /* latest end of a mark */
+    int32_t thread;         /* the caller's number of the thread or stream: its row in a trace; default 0 */
 } vp_stage_clock;
 /* A clock without marks over the caller's memory; with NULL it has room for no mark. */
 VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity);
@@ -614,6 +620,15 @@ VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name);
 /* Ends the innermost open stage.
  * returns: VP_OK; VP_ERR_STATE: no stage is open */
 VP_API vp_result vp_stage_end(vp_stage_clock *clock);
+/* Adds a completed stage inside the innermost open one, for work whose times come from a device: CUDA events, an NPU.
+ * Convert them to vp_clock_ns first.
+ * returns: VP_OK; VP_ERR_RANGE: not 0 <= begin_ns <= end_ns <= now, it begins before the stage around it, or it
+ *          overlaps another stage in there (nothing changes); VP_ERR_CAPACITY: it did not fit and is counted as lost
+ * numeric: constant time if stages are added in the order of their times; otherwise linear in the number of marks */
+VP_API vp_result vp_stage_add(vp_stage_clock *clock, const char *name, int64_t begin_ns, int64_t end_ns);
+/* Forgets all marks, so that the memory can be used for the next requests; keeps the thread.
+ * returns: VP_OK; VP_ERR_STATE: a stage is open (nothing changes) */
+VP_API vp_result vp_stage_reset(vp_stage_clock *clock);
 /* Statistics of all completed marks of a name, in nanoseconds.
  * out:     scratch     double [clock->count]
  * returns: VP_OK; VP_ERR_NOT_FOUND: no mark of that name is complete; VP_ERR_CAPACITY: marks were lost, of this name or
@@ -621,8 +636,14 @@ VP_API vp_result vp_stage_end(vp_stage_clock *clock);
 VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *name, double *scratch,
                                      vp_statistics *statistics);
 /* The part of a mark's time that no mark directly inside it covers: the unaccounted time of a request.
- * returns: nanoseconds; -1 if there is no such mark or it is still open */
+ * returns: nanoseconds; -1 if there is no such mark, it or one inside it is still open, or their times do not nest */
 VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark);
+#ifdef VLMPROF_OFF
+#ifdef __GNUC__
+__attribute__((always_inline))
+#endif
+VP_INLINE vp_result vp_impl_off(void) { return VP_OK; }
+#endif
 
 /* numpy's pairwise sum.
  * rule: fewer than 8 values are added in order, up to 128 in eight running sums; a longer list is split in two at a
@@ -1612,8 +1633,13 @@ VP_API int64_t vp_clock_ns(void) {
     return VLMPROF_CLOCK_NS;
 }
 
+/* if an earlier include of this file defined them for VLMPROF_OFF */
+#undef vp_stage_begin
+#undef vp_stage_end
+#undef vp_stage_add
+#undef vp_stage_reset
 VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity) {
-    vp_stage_clock clock = {NULL, 0, 0, SIZE_MAX, 0, 0};
+    vp_stage_clock clock = {NULL, 0, 0, SIZE_MAX, 0, 0, INT64_MIN, 0};
     clock.marks = marks;
     clock.capacity = marks ? capacity : 0;
     return clock;
@@ -1641,7 +1667,33 @@ VP_API vp_result vp_stage_end(vp_stage_clock *clock) {
     }
     if (clock->open == SIZE_MAX) return VP_ERR_STATE;
     clock->marks[clock->open].end_ns = stamp_ns;
+    if (stamp_ns > clock->latest_ns) clock->latest_ns = stamp_ns;
     clock->open = clock->marks[clock->open].inside;
+    return VP_OK;
+}
+
+VP_API vp_result vp_stage_add(vp_stage_clock *clock, const char *name, int64_t begin_ns, int64_t end_ns) {
+    const size_t around = clock->open, first = around == SIZE_MAX ? 0 : around + 1;
+    if (begin_ns < 0 || end_ns < begin_ns || end_ns > vp_clock_ns()) return VP_ERR_RANGE;
+    if (first && begin_ns < clock->marks[around].begin_ns) return VP_ERR_RANGE;
+    for (size_t i = first; begin_ns < clock->latest_ns && i < clock->count; i++) {
+        const vp_stage_mark *mark = &clock->marks[i];
+        if (mark->inside == around && begin_ns < mark->end_ns && end_ns > mark->begin_ns) return VP_ERR_RANGE;
+    }
+    if (!name || clock->lost_open || clock->count >= clock->capacity) {
+        clock->lost++;
+        return VP_ERR_CAPACITY;
+    }
+    const vp_stage_mark mark = {name, begin_ns, end_ns, around};
+    clock->marks[clock->count++] = mark;
+    if (end_ns > clock->latest_ns) clock->latest_ns = end_ns;
+    return VP_OK;
+}
+
+VP_API vp_result vp_stage_reset(vp_stage_clock *clock) {
+    if (clock->open != SIZE_MAX || clock->lost_open) return VP_ERR_STATE;
+    clock->count = clock->lost = 0;
+    clock->latest_ns = INT64_MIN;
     return VP_OK;
 }
 
@@ -1660,9 +1712,12 @@ VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *na
 VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark) {
     if (mark >= clock->count || clock->marks[mark].end_ns == -1) return -1;
     int64_t rest_ns = clock->marks[mark].end_ns - clock->marks[mark].begin_ns;
-    for (size_t i = mark + 1; i < clock->count && clock->marks[i].begin_ns <= clock->marks[mark].end_ns; i++)
-        if (clock->marks[i].inside == mark) rest_ns -= clock->marks[i].end_ns - clock->marks[i].begin_ns;
-    return rest_ns;
+    for (size_t i = mark + 1; i < clock->count && clock->marks[i].begin_ns <= clock->marks[mark].end_ns; i++) {
+        if (clock->marks[i].inside != mark) continue;
+        if (clock->marks[i].end_ns == -1) return -1;
+        rest_ns -= clock->marks[i].end_ns - clock->marks[i].begin_ns;
+    }
+    return rest_ns < 0 ? -1 : rest_ns;
 }
 
 /* The term to sum: values[index] or (values[index] - centre)^2. */
@@ -2074,3 +2129,11 @@ VP_API vp_result vp_json_finish(vp_json_writer *writer) {
 VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* VLMPROF_IMPLEMENTATION */
+
+#if defined(VLMPROF_OFF) && !defined(vp_stage_begin)
+#define vp_stage_begin(clock, name) ((void)(clock), (void)(name))
+#define vp_stage_end(clock) ((void)(clock), vp_impl_off())
+#define vp_stage_add(clock, name, begin_ns, end_ns) \
+    ((void)(clock), (void)(name), (void)(begin_ns), (void)(end_ns), vp_impl_off())
+#define vp_stage_reset(clock) ((void)(clock), vp_impl_off())
+#endif

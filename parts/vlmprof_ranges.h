@@ -18,7 +18,8 @@
  *
  * A range costs about 42 ns, of which the two clock reads take 36; about 67 ns if its record is not in the cache, and
  * 172 ns if its memory is touched for the first time (2-core Intel Xeon virtual machine, gcc 12 -O2;
- * tests/bench/bench_ranges.c). Each thread has its own vp_ranges; add them to the table when the threads are done.
+ * tests/bench/bench_ranges.c); with VLMPROF_OFF, nothing. Each thread has its own vp_ranges; add them to the table when
+ * the threads are done.
  * vp_range_set(&ranges, &payload) within a range records FLOPs, bytes, memory and shape. Nothing is lost silently:
  * ranges that do not fit in the buffer are counted and reported below the table. vp_schedule_at decides which steps of
  * a loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it back, for instance to sort it by another
@@ -346,9 +347,8 @@ VP_EXTERN_C_END
 VP_EXTERN_C_BEGIN
 VP_EXACT_BEGIN VP_EXACT_WIDTH
 
-    VP_API vp_result
-    vp_ranges_init(vp_ranges *ranges, vp_range_record *records, int64_t capacity, int32_t thread,
-                   const char *thread_name, const vp_range_hooks *hooks) {
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range_record *records, int64_t capacity, int32_t thread,
+                                const char *thread_name, const vp_range_hooks *hooks) {
     if (capacity < 0 || (capacity > 0 && !records) || (hooks && (!hooks->push || !hooks->pop))) return VP_ERR_RANGE;
     memset(ranges, 0, sizeof *ranges);
     ranges->records = records;
@@ -359,14 +359,15 @@ VP_EXACT_BEGIN VP_EXACT_WIDTH
     ranges->hooks = hooks;
     return VP_OK;
 }
-
 /* *sum += value. Returns 0 if that overflows (*sum is then unchanged). */
 static inline int vp_impl_int64_add(int64_t *sum, int64_t value) {
     if (value > 0 ? *sum > INT64_MAX - value : *sum < INT64_MIN - value) return 0;
     *sum += value;
     return 1;
 }
-
+#undef vp_range_begin /* an earlier include of this file may have defined them, for VLMPROF_OFF */
+#undef vp_range_set
+#undef vp_range_end
 /* The clock is read last when a range begins and first when it ends, so that the measured time excludes bookkeeping. */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line) {
     if (!name) return VP_ERR_RANGE;
@@ -391,7 +392,6 @@ VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char 
     range->begin_ns = vp_clock_ns();
     return VP_OK;
 }
-
 VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload) {
     if (payload->dimensions < 0 || payload->dimensions > 4 || payload->flops < 0 || payload->bytes < 0)
         return VP_ERR_RANGE;
@@ -400,7 +400,6 @@ VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload
     ranges->records[ranges->open].payload = *payload;
     return VP_OK;
 }
-
 VP_API vp_result vp_range_end(vp_ranges *ranges) {
     const int64_t now = vp_clock_ns();
     vp_result result = VP_OK;
@@ -427,7 +426,6 @@ VP_API vp_result vp_range_end(vp_ranges *ranges) {
     if (ranges->hooks) ranges->hooks->pop(ranges->hooks->user);
     return result;
 }
-
 VP_API vp_result vp_ranges_clear(vp_ranges *ranges) {
     if (ranges->open >= 0 || ranges->dropped_open > 0) return VP_ERR_STATE;
     ranges->count = ranges->dropped = ranges->dropped_ns = 0;
@@ -443,7 +441,6 @@ VP_API vp_op vp_op_default(void) {
     op.calls = op.primitive_calls = 1;
     return op;
 }
-
 VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n) {
     if (capacity < 0 || (capacity > 0 && !rows) || (group_by & ~(uint32_t)VP_OPS_BY_ALL)) return VP_ERR_RANGE;
     if (group_by_stack_n < 0 || group_by_stack_n > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
@@ -456,12 +453,10 @@ VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_
     for (int64_t i = 0; i < capacity; i++) rows[i].bucket = 0;
     return VP_OK;
 }
-
 static int vp_impl_op_text_good(const char *text) {
     size_t bytes = text ? strlen(text) : 0;
     return !text || vp_utf8_valid_bytes(text, bytes) == bytes;
 }
-
 /* checks that an op is well-formed, except for its numbers */
 static vp_result vp_impl_op_check_key(const vp_op *op) {
     if (op->stack_count < 0 || op->stack_count > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
@@ -476,7 +471,6 @@ static vp_result vp_impl_op_check_key(const vp_op *op) {
             return VP_ERR_FORMAT;
     return VP_OK;
 }
-
 static vp_result vp_impl_op_check_numbers(const vp_op *op) {
     if (op->calls < 1 || op->primitive_calls < 0 || op->primitive_calls > op->calls) return VP_ERR_RANGE;
     if (op->host_self_ns < 0 || op->host_self_ns > op->host_total_ns || op->device_self_ns < 0
@@ -490,23 +484,19 @@ static vp_result vp_impl_op_check_numbers(const vp_op *op) {
         return VP_ERR_RANGE;
     return VP_OK;
 }
-
 /* "ProfilerStep#12" -> "ProfilerStep*" */
 static const char *vp_impl_op_name(const char *name) {
     static const char step[] = "ProfilerStep#";
     return strncmp(name, step, sizeof step - 1) == 0 ? "ProfilerStep*" : name;
 }
-
 static uint64_t vp_impl_hash_bytes(uint64_t hash, const void *data, size_t bytes) {
     const unsigned char *raw = (const unsigned char *)data;
     for (size_t i = 0; i < bytes; i++) hash = (hash ^ raw[i]) * UINT64_C(0x100000001B3); /* FNV-1a */
     return hash;
 }
-
 static uint64_t vp_impl_hash_text(uint64_t hash, const char *text) {
     return text ? vp_impl_hash_bytes(hash, text, strlen(text) + 1) : hash * 31 + 1;
 }
-
 static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
     uint64_t hash = vp_impl_hash_text(UINT64_C(0xCBF29CE484222325), op->name);
     if (ops->group_by & VP_OPS_BY_STAGE) hash = vp_impl_hash_text(hash, op->stage);
@@ -525,13 +515,11 @@ static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
     return hash ^ hash >> 32; /* mixes the high bits, which depend on all input, into the low ones, which a small table
                                * uses */
 }
-
 static int vp_impl_compare_int(int64_t left, int64_t right) { return left < right ? -1 : left > right; }
 static int vp_impl_compare_text(const char *left, const char *right) {
     if (left == right) return 0;
     return !left ? -1 : !right ? 1 : strcmp(left, right);
 }
-
 static int vp_impl_compare_shape(const vp_op *left, const vp_op *right) {
     int32_t i;
     for (i = 0; i < left->dimensions && i < right->dimensions; i++)
@@ -539,12 +527,10 @@ static int vp_impl_compare_shape(const vp_op *left, const vp_op *right) {
     i = vp_impl_compare_int(left->dimensions, right->dimensions);
     return i ? i : vp_impl_compare_text(left->shapes, right->shapes);
 }
-
 static int vp_impl_compare_place(const char *file_a, int32_t line_a, const char *file_b, int32_t line_b) {
     int order = vp_impl_compare_text(file_a, file_b);
     return order ? order : vp_impl_compare_int(line_a, line_b);
 }
-
 static int vp_impl_compare_stack(const vp_op *left, const vp_op *right, int32_t frames) {
     int order = 0;
     for (int32_t i = 0; !order && i < frames && i < left->stack_count && i < right->stack_count; i++) {
@@ -557,7 +543,6 @@ static int vp_impl_compare_stack(const vp_op *left, const vp_op *right, int32_t 
     return vp_impl_compare_int(left->stack_count < frames ? left->stack_count : frames,
                                right->stack_count < frames ? right->stack_count : frames);
 }
-
 /* the order of two ops by the grouping members of this table; 0 means the same row */
 static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *left, const vp_op *right) {
     int order = vp_impl_compare_text(left->name, right->name);
@@ -571,7 +556,6 @@ static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *left, const vp
     if (!order) order = vp_impl_compare_stack(left, right, ops->group_by_stack_n);
     return order;
 }
-
 /* Returns 1 + row, or 0 if there is none; *bucket is the head of its chain. The capacity must be at least 1. */
 static int64_t vp_impl_ops_find(const vp_ops *ops, const vp_op *op, int64_t *bucket) {
     *bucket = (int64_t)(vp_impl_op_hash(ops, op) % (uint64_t)ops->capacity);
@@ -579,7 +563,6 @@ static int64_t vp_impl_ops_find(const vp_ops *ops, const vp_op *op, int64_t *buc
     while (at && vp_impl_op_compare_key(ops, &ops->rows[at - 1], op) != 0) at = ops->rows[at - 1].next;
     return at;
 }
-
 static int vp_impl_op_sum(vp_op *row, const vp_op *op) {
     if (op->host_min_ns < row->host_min_ns) row->host_min_ns = op->host_min_ns;
     if (op->host_max_ns > row->host_max_ns) row->host_max_ns = op->host_max_ns;
@@ -598,7 +581,6 @@ static int vp_impl_op_sum(vp_op *row, const vp_op *op) {
            && vp_impl_int64_add(&row->device_memory_bytes, op->device_memory_bytes)
            && vp_impl_int64_add(&row->device_self_memory_bytes, op->device_self_memory_bytes);
 }
-
 /* clears the members of a row in which its calls differ */
 static void vp_impl_op_blur(vp_op *row, const vp_op *op) {
     if (vp_impl_compare_text(row->stage, op->stage)) row->stage = "*";
@@ -614,7 +596,6 @@ static void vp_impl_op_blur(vp_op *row, const vp_op *op) {
         row->line = 0;
     }
 }
-
 VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
     vp_op one = *op, *row;
     vp_result result = vp_impl_op_check_key(op);
@@ -653,7 +634,6 @@ VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
     ops->sort_key = NULL; /* a new row is at the end */
     return VP_OK;
 }
-
 /* the op of a range, without its numbers */
 static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, const vp_range_record *range) {
     vp_op op = vp_op_default();
@@ -671,7 +651,6 @@ static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, con
     }
     return op;
 }
-
 /* Returns 1 if a range of the same row encloses this one. */
 static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, const vp_range_record *range,
                                 const vp_op *op) {
@@ -683,7 +662,6 @@ static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, cons
     }
     return 0;
 }
-
 static vp_result vp_impl_ops_add_range(vp_ops *ops, const vp_ranges *ranges, const vp_range_record *range) {
     vp_op op = vp_impl_op_of_range(ops, ranges, range);
     op.host_total_ns = range->end_ns - range->begin_ns;
@@ -695,7 +673,6 @@ static vp_result vp_impl_ops_add_range(vp_ops *ops, const vp_ranges *ranges, con
     if (vp_impl_range_nested(ops, ranges, range, &op)) op.primitive_calls = 0;
     return vp_ops_add(ops, &op);
 }
-
 VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges) {
     vp_result result = VP_OK, one;
     if (ranges->open >= 0 || ranges->dropped_open > 0) return VP_ERR_STATE;
@@ -709,7 +686,6 @@ VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges) {
         return VP_ERR_RANGE;
     return result;
 }
-
 VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from) {
     vp_result result = VP_OK, one;
     for (int64_t i = 0; i < from->count; i++) {
@@ -723,7 +699,6 @@ VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from) {
         return VP_ERR_RANGE;
     return result;
 }
-
 VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total) {
     vp_op sum = vp_op_default();
     sum.name = "Total";
@@ -737,7 +712,6 @@ VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total) {
     *total = sum;
     return VP_OK;
 }
-
 VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceilings ceilings) {
     const double ns = (double)(clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns);
     double memory_ns = 0.0, compute_ns = 0.0;
@@ -763,7 +737,6 @@ static void vp_impl_pieces_add(vp_impl_pieces *pieces, const char *text, size_t 
     pieces->text[pieces->count] = text;
     pieces->bytes[pieces->count++] = bytes;
 }
-
 static size_t vp_impl_int_text(char *digits, int64_t value) {
     char reversed[24];
     uint64_t rest = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value;
@@ -774,7 +747,6 @@ static size_t vp_impl_int_text(char *digits, int64_t value) {
     digits[count] = 0;
     return count;
 }
-
 static void vp_impl_standard_name(const vp_op *op, vp_impl_pieces *pieces) {
     const size_t bytes = strlen(op->name);
     const int angled = bytes >= 2 && op->name[0] == '<' && op->name[bytes - 1] == '>';
@@ -789,7 +761,6 @@ static void vp_impl_standard_name(const vp_op *op, vp_impl_pieces *pieces) {
     else vp_impl_pieces_add(pieces, op->name + 1, bytes - 2);
     if (op->file || angled) vp_impl_pieces_add(pieces, op->file ? ")" : "}", 1);
 }
-
 static int vp_impl_compare_pieces(const vp_impl_pieces *left, const vp_impl_pieces *right) {
     size_t left_piece = 0, right_piece = 0, left_at = 0, right_at = 0;
     for (;;) {
@@ -808,27 +779,11 @@ static int vp_impl_compare_pieces(const vp_impl_pieces *left, const vp_impl_piec
 
 /* ---- order of the rows */
 typedef enum vp_impl_sort {
-    VP_IMPL_SORT_HOST_AVERAGE,
-    VP_IMPL_SORT_HOST_TOTAL,
-    VP_IMPL_SORT_HOST_SELF,
-    VP_IMPL_SORT_DEVICE_AVERAGE,
-    VP_IMPL_SORT_DEVICE_TOTAL,
-    VP_IMPL_SORT_DEVICE_SELF,
-    VP_IMPL_SORT_HOST_MEMORY,
-    VP_IMPL_SORT_HOST_SELF_MEMORY,
-    VP_IMPL_SORT_DEVICE_MEMORY,
-    VP_IMPL_SORT_DEVICE_SELF_MEMORY,
-    VP_IMPL_SORT_CALLS,
-    VP_IMPL_SORT_PRIMITIVE,
-    VP_IMPL_SORT_FLOPS,
-    VP_IMPL_SORT_BYTES,
-    VP_IMPL_SORT_CUMULATIVE,
-    VP_IMPL_SORT_SELF,
-    VP_IMPL_SORT_NAME,
-    VP_IMPL_SORT_FILE,
-    VP_IMPL_SORT_LINE,
-    VP_IMPL_SORT_NAME_FILE_LINE,
-    VP_IMPL_SORT_STANDARD_NAME
+    VP_IMPL_SORT_HOST_AVERAGE, VP_IMPL_SORT_HOST_TOTAL, VP_IMPL_SORT_HOST_SELF, VP_IMPL_SORT_DEVICE_AVERAGE,
+    VP_IMPL_SORT_DEVICE_TOTAL, VP_IMPL_SORT_DEVICE_SELF, VP_IMPL_SORT_HOST_MEMORY, VP_IMPL_SORT_HOST_SELF_MEMORY,
+    VP_IMPL_SORT_DEVICE_MEMORY, VP_IMPL_SORT_DEVICE_SELF_MEMORY, VP_IMPL_SORT_CALLS, VP_IMPL_SORT_PRIMITIVE,
+    VP_IMPL_SORT_FLOPS, VP_IMPL_SORT_BYTES, VP_IMPL_SORT_CUMULATIVE, VP_IMPL_SORT_SELF, VP_IMPL_SORT_NAME,
+    VP_IMPL_SORT_FILE, VP_IMPL_SORT_LINE, VP_IMPL_SORT_NAME_FILE_LINE, VP_IMPL_SORT_STANDARD_NAME
 } vp_impl_sort;
 typedef struct vp_impl_sort_key { const char *name, *meaning; vp_impl_sort sort; } vp_impl_sort_key;
 static const vp_impl_sort_key vp_impl_sort_keys[] = {
@@ -841,20 +796,17 @@ enum { VP_IMPL_SORT_KEYS = (int)(sizeof vp_impl_sort_keys / sizeof *vp_impl_sort
 VP_API const char *vp_ops_key_name(int32_t index) {
     return index >= 0 && index < VP_IMPL_SORT_KEYS ? vp_impl_sort_keys[index].name : NULL;
 }
-
 static const vp_impl_sort_key *vp_impl_sort_find(const char *name) {
     for (int i = 0; name && i < VP_IMPL_SORT_KEYS; i++)
         if (strcmp(vp_impl_sort_keys[i].name, name) == 0) return &vp_impl_sort_keys[i];
     return NULL;
 }
-
 static int64_t vp_impl_op_self(const vp_op *op, vp_ops_clock clock) {
     return clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns;
 }
 static int64_t vp_impl_op_cumulative(const vp_op *op, vp_ops_clock clock) {
     return clock == VP_OPS_DEVICE ? op->device_total_ns : op->host_cumulative_ns;
 }
-
 static int64_t vp_impl_sort_number(const vp_op *op, vp_impl_sort sort, vp_ops_clock clock) {
     switch (sort) {
         case VP_IMPL_SORT_HOST_TOTAL: return op->host_total_ns;
@@ -874,12 +826,10 @@ static int64_t vp_impl_sort_number(const vp_op *op, vp_impl_sort sort, vp_ops_cl
         default: return 0;
     }
 }
-
 static int vp_impl_compare_average(int64_t total_a, int64_t calls_a, int64_t total_b, int64_t calls_b) {
     const double left = (double)total_a / (double)calls_a, right = (double)total_b / (double)calls_b;
     return left < right ? -1 : left > right;
 }
-
 /* pstats shows a missing file as "~" */
 static const char *vp_impl_op_file(const vp_op *op) { return op->file ? op->file : "~"; }
 
@@ -913,13 +863,11 @@ static int vp_impl_op_order(const vp_ops *ops, vp_impl_sort sort, const vp_op *l
     }
     return order ? order : vp_impl_op_compare_key(ops, left, right);
 }
-
 static void vp_impl_ops_swap(vp_op *left, vp_op *right) {
     const vp_op copy = *left;
     *left = *right;
     *right = copy;
 }
-
 static void vp_impl_ops_sift(const vp_ops *ops, vp_impl_sort sort, int64_t at, int64_t count) {
     int64_t child;
     for (; (child = at * 2 + 1) < count; at = child) {
@@ -928,7 +876,6 @@ static void vp_impl_ops_sift(const vp_ops *ops, vp_impl_sort sort, int64_t at, i
         vp_impl_ops_swap(&ops->rows[at], &ops->rows[child]);
     }
 }
-
 VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key) {
     const vp_impl_sort_key *found = vp_impl_sort_find(key);
     int64_t i, bucket;
@@ -960,18 +907,12 @@ VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes)
     buffer->length_bytes += bytes;
     return VP_OK;
 }
-
 /* the sink's first failure is kept */
-typedef struct vp_impl_text {
-    vp_text_sink sink;
-    void *user;
-    vp_result result;
-} vp_impl_text;
+typedef struct vp_impl_text { vp_text_sink sink; void *user; vp_result result; } vp_impl_text;
 
 static void vp_impl_put_bytes(vp_impl_text *out, const char *text, size_t bytes) {
     if (out->result == VP_OK && bytes > 0) out->result = out->sink(out->user, text, bytes);
 }
-
 static void vp_impl_put(vp_impl_text *out, const char *text) { vp_impl_put_bytes(out, text, strlen(text)); }
 
 static void vp_impl_put_repeated(vp_impl_text *out, char character, int64_t count) {
@@ -980,26 +921,22 @@ static void vp_impl_put_repeated(vp_impl_text *out, char character, int64_t coun
     for (; count > (int64_t)sizeof piece; count -= (int64_t)sizeof piece) vp_impl_put_bytes(out, piece, sizeof piece);
     if (count > 0) vp_impl_put_bytes(out, piece, (size_t)count);
 }
-
 static void vp_impl_put_int(vp_impl_text *out, int64_t value) {
     char digits[24];
     vp_impl_put_bytes(out, digits, vp_impl_int_text(digits, value));
 }
-
 /* number of characters in a UTF-8 text */
 static size_t vp_impl_characters(const char *text, size_t bytes) {
     size_t i, count = 0;
     for (i = 0; i < bytes; i++) count += ((unsigned char)text[i] & 0xC0) != 0x80;
     return count;
 }
-
 /* the byte offset of character number `character` */
 static size_t vp_impl_character_at(const char *text, size_t bytes, size_t character) {
     for (size_t i = 0; i < bytes; i++)
         if (((unsigned char)text[i] & 0xC0) != 0x80 && character-- == 0) return i;
     return bytes;
 }
-
 /* A name can come from anywhere: control characters would break the table or the terminal. */
 static void vp_impl_put_clean(vp_impl_text *out, const char *text, size_t bytes) {
     size_t at = 0;
@@ -1011,14 +948,12 @@ static void vp_impl_put_clean(vp_impl_text *out, const char *text, size_t bytes)
         at += vp_utf8_control(text + at, bytes - at);
     }
 }
-
 static void vp_impl_put_cell(vp_impl_text *out, const char *text, size_t bytes, int32_t width, int left) {
     const int64_t blanks = (int64_t)width - (int64_t)vp_impl_characters(text, bytes);
     if (!left) vp_impl_put_repeated(out, ' ', blanks);
     vp_impl_put_clean(out, text, bytes);
     if (left) vp_impl_put_repeated(out, ' ', blanks);
 }
-
 /* A finite number with a fixed count of decimals (0..9), as C's and Python's %.3f: the double's exact value, rounded
  * half to even. value * 10^decimals is high * 2^32 + low, at most 83 bits; at 9e18 and above, vp_number_format is used.
  * Returns the number of bytes without the NUL. */
@@ -1069,34 +1004,13 @@ VP_API vp_ops_print_options vp_ops_print_options_default(void) {
     options.decimals = 3;
     return options;
 }
-
 typedef enum vp_impl_cell {
-    VP_IMPL_CELL_NAME,
-    VP_IMPL_CELL_HOST_SELF_PERCENT,
-    VP_IMPL_CELL_HOST_SELF,
-    VP_IMPL_CELL_HOST_TOTAL_PERCENT,
-    VP_IMPL_CELL_HOST_TOTAL,
-    VP_IMPL_CELL_HOST_AVERAGE,
-    VP_IMPL_CELL_DEVICE_SELF,
-    VP_IMPL_CELL_DEVICE_SELF_PERCENT,
-    VP_IMPL_CELL_DEVICE_TOTAL,
-    VP_IMPL_CELL_DEVICE_AVERAGE,
-    VP_IMPL_CELL_HOST_MEMORY,
-    VP_IMPL_CELL_HOST_SELF_MEMORY,
-    VP_IMPL_CELL_DEVICE_MEMORY,
-    VP_IMPL_CELL_DEVICE_SELF_MEMORY,
-    VP_IMPL_CELL_CALLS,
-    VP_IMPL_CELL_STAGE,
-    VP_IMPL_CELL_PART,
-    VP_IMPL_CELL_BLOCK,
-    VP_IMPL_CELL_STEP,
-    VP_IMPL_CELL_SHAPES,
-    VP_IMPL_CELL_SOURCE,
-    VP_IMPL_CELL_FLOPS,
-    VP_IMPL_CELL_GB_PER_S,
-    VP_IMPL_CELL_TFLOP_PER_S,
-    VP_IMPL_CELL_CEILING,
-    VP_IMPL_CELLS
+    VP_IMPL_CELL_NAME, VP_IMPL_CELL_HOST_SELF_PERCENT, VP_IMPL_CELL_HOST_SELF, VP_IMPL_CELL_HOST_TOTAL_PERCENT,
+    VP_IMPL_CELL_HOST_TOTAL, VP_IMPL_CELL_HOST_AVERAGE, VP_IMPL_CELL_DEVICE_SELF, VP_IMPL_CELL_DEVICE_SELF_PERCENT,
+    VP_IMPL_CELL_DEVICE_TOTAL, VP_IMPL_CELL_DEVICE_AVERAGE, VP_IMPL_CELL_HOST_MEMORY, VP_IMPL_CELL_HOST_SELF_MEMORY,
+    VP_IMPL_CELL_DEVICE_MEMORY, VP_IMPL_CELL_DEVICE_SELF_MEMORY, VP_IMPL_CELL_CALLS, VP_IMPL_CELL_STAGE,
+    VP_IMPL_CELL_PART, VP_IMPL_CELL_BLOCK, VP_IMPL_CELL_STEP, VP_IMPL_CELL_SHAPES, VP_IMPL_CELL_SOURCE,
+    VP_IMPL_CELL_FLOPS, VP_IMPL_CELL_GB_PER_S, VP_IMPL_CELL_TFLOP_PER_S, VP_IMPL_CELL_CEILING, VP_IMPL_CELLS
 } vp_impl_cell;
 typedef struct vp_impl_column {
     vp_impl_cell cell;
@@ -1116,19 +1030,13 @@ typedef struct vp_impl_table {
 
 static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const char *before, const char *after,
                                  int names_device, int32_t width) {
-    vp_impl_column *column = &table->columns[table->count++];
-    column->cell = cell;
-    column->before = before;
-    column->after = after;
-    column->names_device = names_device;
-    column->width = width;
+    const vp_impl_column column = {cell, before, after, names_device, width};
+    table->columns[table->count++] = column;
 }
-
 static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
     const int32_t width = longest > (size_t)INT32_MAX - 8 ? INT32_MAX - 4 : (int32_t)longest + 4;
     return limit >= 0 && width > limit ? limit : width;
 }
-
 /* the `shapes`, or the shape as text in `out`; "" if there is none */
 static const char *vp_impl_op_shape_text(const vp_op *op, char out[64]) {
     size_t bytes = 0;
@@ -1142,7 +1050,6 @@ static const char *vp_impl_op_shape_text(const vp_op *op, char out[64]) {
     out[bytes] = 0;
     return out;
 }
-
 /* "file(line): name" */
 static void vp_impl_frame_pieces(const vp_op_frame *frame, vp_impl_pieces *pieces) {
     pieces->count = 0;
@@ -1154,13 +1061,11 @@ static void vp_impl_frame_pieces(const vp_op_frame *frame, vp_impl_pieces *piece
     }
     vp_impl_pieces_add(pieces, frame->name, strlen(frame->name));
 }
-
 static size_t vp_impl_pieces_characters(const vp_impl_pieces *pieces) {
     size_t i, count = 0;
     for (i = 0; i < pieces->count; i++) count += vp_impl_characters(pieces->text[i], pieces->bytes[i]);
     return count;
 }
-
 typedef struct vp_impl_widest { size_t name, stage, part, shape, frame; } vp_impl_widest;
 static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
     vp_impl_widest widest = { 0, 0, 0, 0, 0 };
@@ -1184,7 +1089,6 @@ static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
 #undef VP_IMPL_WIDEN
     return widest;
 }
-
 /* the columns after "# of Calls" */
 static void vp_impl_table_choose_last(vp_impl_table *table, const vp_impl_widest *widest, int64_t least_flops) {
     static const char *const units[] = { "FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs" };
@@ -1217,7 +1121,6 @@ static void vp_impl_table_choose_last(vp_impl_table *table, const vp_impl_widest
             vp_impl_table_column(table, VP_IMPL_CELL_CEILING, "% of ceiling", "", 0, 12);
     }
 }
-
 static void vp_impl_table_choose(vp_impl_table *table) {
     const vp_ops *ops = table->ops;
     const vp_impl_widest widest = vp_impl_ops_widest(ops);
@@ -1253,7 +1156,6 @@ static void vp_impl_table_choose(vp_impl_table *table) {
     vp_impl_table_column(table, VP_IMPL_CELL_CALLS, "# of Calls", "", 0, 12);
     vp_impl_table_choose_last(table, &widest, least_flops);
 }
-
 /* 999.000us, 1.000ms, 1.000s */
 static size_t vp_impl_time_text(double us, const char *unit, char out[64]) {
     if (!unit) unit = us >= 1e6 ? "s" : us >= 1e3 ? "ms" : "us";
@@ -1261,7 +1163,6 @@ static size_t vp_impl_time_text(double us, const char *unit, char out[64]) {
     memcpy(out + bytes, unit, strlen(unit) + 1);
     return bytes + strlen(unit);
 }
-
 static size_t vp_impl_percent_text(int64_t part_ns, int64_t whole_ns, char out[64]) {
     if (whole_ns == 0) {
         memcpy(out, "NaN", 4);
@@ -1271,7 +1172,6 @@ static size_t vp_impl_percent_text(int64_t part_ns, int64_t whole_ns, char out[6
     memcpy(out + bytes, "%", 2);
     return bytes + 1;
 }
-
 static size_t vp_impl_memory_text(int64_t memory_bytes, char out[64]) {
     static const char *const units[] = { " B", " KB", " MB", " GB" };
     const double value = (double)memory_bytes, magnitude = fabs(value);
@@ -1281,7 +1181,6 @@ static size_t vp_impl_memory_text(int64_t memory_bytes, char out[64]) {
     memcpy(out + bytes, units[unit], strlen(units[unit]) + 1);
     return bytes + strlen(units[unit]);
 }
-
 /* text of a block or step: "" for none, "*" for several */
 static size_t vp_impl_index_text(int32_t index, char out[64]) {
     if (index >= 0) return vp_impl_int_text(out, index);
@@ -1289,29 +1188,28 @@ static size_t vp_impl_index_text(int32_t index, char out[64]) {
     out[index == VP_OP_SEVERAL] = 0;
     return index == VP_OP_SEVERAL;
 }
-
 static size_t vp_impl_rate_text(double rate, char out[64]) {
     if (rate == rate) return vp_impl_fixed(rate, 3, out);
     memcpy(out, "--", 3);
     return 2;
 }
-
 /* the cells that are numbers */
 static size_t vp_impl_table_number(const vp_impl_table *table, const vp_op *op, vp_impl_cell cell, char out[64]) {
     const char *unit = table->options->time_unit;
+    const vp_op_rates rates = vp_op_rate(op, table->ops->clock, table->ops->ceilings);
+    const double calls = (double)op->calls;
     switch (cell) {
         case VP_IMPL_CELL_HOST_SELF_PERCENT: return vp_impl_percent_text(op->host_self_ns, table->host_self_ns, out);
         case VP_IMPL_CELL_HOST_SELF: return vp_impl_time_text((double)op->host_self_ns / 1e3, unit, out);
         case VP_IMPL_CELL_HOST_TOTAL_PERCENT: return vp_impl_percent_text(op->host_total_ns, table->host_self_ns, out);
         case VP_IMPL_CELL_HOST_TOTAL: return vp_impl_time_text((double)op->host_total_ns / 1e3, unit, out);
-        case VP_IMPL_CELL_HOST_AVERAGE:
-            return vp_impl_time_text((double)op->host_total_ns / 1e3 / (double)op->calls, unit, out);
+        case VP_IMPL_CELL_HOST_AVERAGE: return vp_impl_time_text((double)op->host_total_ns / 1e3 / calls, unit, out);
         case VP_IMPL_CELL_DEVICE_SELF: return vp_impl_time_text((double)op->device_self_ns / 1e3, unit, out);
         case VP_IMPL_CELL_DEVICE_SELF_PERCENT:
             return vp_impl_percent_text(op->device_self_ns, table->device_self_ns, out);
         case VP_IMPL_CELL_DEVICE_TOTAL: return vp_impl_time_text((double)op->device_total_ns / 1e3, unit, out);
         case VP_IMPL_CELL_DEVICE_AVERAGE:
-            return vp_impl_time_text((double)op->device_total_ns / 1e3 / (double)op->calls, unit, out);
+            return vp_impl_time_text((double)op->device_total_ns / 1e3 / calls, unit, out);
         case VP_IMPL_CELL_HOST_MEMORY: return vp_impl_memory_text(op->host_memory_bytes, out);
         case VP_IMPL_CELL_HOST_SELF_MEMORY: return vp_impl_memory_text(op->host_self_memory_bytes, out);
         case VP_IMPL_CELL_DEVICE_MEMORY: return vp_impl_memory_text(op->device_memory_bytes, out);
@@ -1321,16 +1219,12 @@ static size_t vp_impl_table_number(const vp_impl_table *table, const vp_op *op, 
         case VP_IMPL_CELL_STEP: return vp_impl_index_text(op->step, out);
         case VP_IMPL_CELL_FLOPS:
             return vp_impl_rate_text(op->flops > 0 ? (double)op->flops * table->flops_scale : (double)NAN, out);
-        case VP_IMPL_CELL_GB_PER_S:
-            return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).gb_per_s, out);
-        case VP_IMPL_CELL_TFLOP_PER_S:
-            return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).tflop_per_s, out);
-        case VP_IMPL_CELL_CEILING:
-            return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).ceiling_percent, out);
+        case VP_IMPL_CELL_GB_PER_S: return vp_impl_rate_text(rates.gb_per_s, out);
+        case VP_IMPL_CELL_TFLOP_PER_S: return vp_impl_rate_text(rates.tflop_per_s, out);
+        case VP_IMPL_CELL_CEILING: return vp_impl_rate_text(rates.ceiling_percent, out);
         default: out[0] = 0; return 0;
     }
 }
-
 /* Prints the last `width` characters of a frame; if it is cut, "..." replaces the first three of them. */
 static void vp_impl_put_frame(vp_impl_text *out, const vp_op_frame *frame, int32_t width) {
     vp_impl_pieces pieces;
@@ -1352,7 +1246,6 @@ static void vp_impl_put_frame(vp_impl_text *out, const vp_op_frame *frame, int32
     }
     vp_impl_put_repeated(out, ' ', (int64_t)width - (int64_t)characters);
 }
-
 /* Names of limit - 3 characters or more end in "...", as in torch. */
 static void vp_impl_put_name(vp_impl_text *out, const char *name, int32_t width, int32_t limit) {
     const size_t bytes = strlen(name), characters = vp_impl_characters(name, bytes);
@@ -1364,7 +1257,6 @@ static void vp_impl_put_name(vp_impl_text *out, const char *name, int32_t width,
     vp_impl_put_clean(out, name, vp_impl_character_at(name, bytes, (size_t)limit - 3));
     vp_impl_put(out, "...");
 }
-
 static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_impl_column *column) {
     const int32_t limit = table->options->max_name_column_width;
     const char *shape;
@@ -1389,7 +1281,6 @@ static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_i
     }
     vp_impl_put(&table->out, "  ");
 }
-
 /* the frames after the first, one per line, then an empty line */
 static void vp_impl_table_stack(vp_impl_table *table, const vp_op *op) {
     for (int32_t frame = 1; frame <= op->stack_count || frame == 1; frame++) {
@@ -1403,7 +1294,6 @@ static void vp_impl_table_stack(vp_impl_table *table, const vp_op *op) {
         vp_impl_put(&table->out, "\n");
     }
 }
-
 static void vp_impl_table_rule(vp_impl_table *table) {
     for (int32_t i = 0; i < table->count; i++) {
         vp_impl_put_repeated(&table->out, '-', table->columns[i].width);
@@ -1411,7 +1301,6 @@ static void vp_impl_table_rule(vp_impl_table *table) {
     }
     vp_impl_put(&table->out, "\n");
 }
-
 static void vp_impl_table_titles(vp_impl_table *table) {
     for (int32_t i = 0; i < table->count; i++) {
         const vp_impl_column *column = &table->columns[i];
@@ -1430,7 +1319,6 @@ static void vp_impl_table_titles(vp_impl_table *table) {
     }
     vp_impl_put(&table->out, "\n");
 }
-
 /* Explains shares above 100 % if a printed row has one. */
 static void vp_impl_table_ceiling_note(vp_impl_table *table) {
     const vp_ops *ops = table->ops;
@@ -1443,7 +1331,6 @@ static void vp_impl_table_ceiling_note(vp_impl_table *table) {
         return;
     }
 }
-
 static void vp_impl_table_foot(vp_impl_table *table) {
     char text[64];
     int32_t i;
@@ -1466,7 +1353,6 @@ static void vp_impl_table_foot(vp_impl_table *table) {
         vp_impl_put(&table->out, "\n");
     }
 }
-
 static int vp_impl_print_options_good(const vp_ops_print_options *options) {
     const char *unit = options->time_unit;
     const int32_t widths[] = {options->max_name_column_width, options->max_shapes_column_width,
@@ -1476,7 +1362,6 @@ static int vp_impl_print_options_good(const vp_ops_print_options *options) {
     if (unit && strcmp(unit, "us") && strcmp(unit, "ms") && strcmp(unit, "s")) return 0;
     return options->row_limit >= -1 && options->decimals >= 3 && options->decimals <= 9;
 }
-
 VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
                                     void *user) {
     vp_impl_table table;
@@ -1526,7 +1411,6 @@ static void vp_impl_put_group(vp_impl_text *out, int *any, const char *word, con
     vp_impl_put(out, word);
     vp_impl_put_clean(out, text, strlen(text));
 }
-
 static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op *op) {
     char text[64];
     int any = 0;
@@ -1540,7 +1424,6 @@ static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op
     for (int32_t i = 1; i < op->stack_count; i++) vp_impl_put_group(out, &any, "in ", op->stack[i].name);
     if (any) vp_impl_put(out, "]");
 }
-
 /* seconds, right-aligned as %8.3f */
 static void vp_impl_put_seconds(vp_impl_text *out, double seconds, int32_t decimals, const char *behind) {
     char text[64];
@@ -1548,7 +1431,6 @@ static void vp_impl_put_seconds(vp_impl_text *out, double seconds, int32_t decim
     vp_impl_put_cell(out, text, bytes, 5 + decimals, 0);
     vp_impl_put(out, behind);
 }
-
 static void vp_impl_put_profile_row(vp_impl_text *out, const vp_ops *ops, const vp_op *op, int32_t decimals) {
     const double self = (double)vp_impl_op_self(op, ops->clock) / 1e9,
                  cumulative = (double)vp_impl_op_cumulative(op, ops->clock) / 1e9;
@@ -1571,7 +1453,6 @@ static void vp_impl_put_profile_row(vp_impl_text *out, const vp_ops *ops, const 
     vp_impl_put_groups(out, ops, op);
     vp_impl_put(out, "\n");
 }
-
 static void vp_impl_put_profile_titles(vp_impl_text *out, int32_t decimals) {
     static const char *const titles[] = { "tottime", "percall", "cumtime", "percall" };
     vp_impl_put(out, "   ncalls ");
@@ -1581,17 +1462,14 @@ static void vp_impl_put_profile_titles(vp_impl_text *out, int32_t decimals) {
     }
     vp_impl_put(out, "filename:lineno(function)\n");
 }
-
 VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
                                        void *user) {
     const vp_impl_sort_key *key = vp_impl_sort_find(ops->sort_key);
-    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_impl_text out = {sink, user, VP_OK};
     vp_op total;
     char text[64];
     int64_t rows = ops->count, i;
     if (!vp_impl_print_options_good(options) || !sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
-    out.sink = sink;
-    out.user = user;
     if (options->row_limit >= 0 && options->row_limit < rows) rows = options->row_limit;
     vp_impl_put_repeated(&out, ' ', 9);
     vp_impl_put_int(&out, total.calls);
@@ -1634,23 +1512,12 @@ VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_opt
 typedef struct vp_impl_op_number { const char *name; size_t offset; } vp_impl_op_number;
 static const vp_impl_op_number vp_impl_op_numbers[] = {
 #define VP_IMPL_OP_NUMBER(member) { #member, offsetof(vp_op, member) }
-    VP_IMPL_OP_NUMBER(calls),
-    VP_IMPL_OP_NUMBER(primitive_calls),
-    VP_IMPL_OP_NUMBER(host_total_ns),
-    VP_IMPL_OP_NUMBER(host_self_ns),
-    VP_IMPL_OP_NUMBER(host_cumulative_ns),
-    VP_IMPL_OP_NUMBER(host_min_ns),
-    VP_IMPL_OP_NUMBER(host_max_ns),
-    VP_IMPL_OP_NUMBER(device_total_ns),
-    VP_IMPL_OP_NUMBER(device_self_ns),
-    VP_IMPL_OP_NUMBER(device_min_ns),
-    VP_IMPL_OP_NUMBER(device_max_ns),
-    VP_IMPL_OP_NUMBER(flops),
-    VP_IMPL_OP_NUMBER(bytes),
-    VP_IMPL_OP_NUMBER(host_memory_bytes),
-    VP_IMPL_OP_NUMBER(host_self_memory_bytes),
-    VP_IMPL_OP_NUMBER(device_memory_bytes),
-    VP_IMPL_OP_NUMBER(device_self_memory_bytes),
+    VP_IMPL_OP_NUMBER(calls), VP_IMPL_OP_NUMBER(primitive_calls), VP_IMPL_OP_NUMBER(host_total_ns),
+    VP_IMPL_OP_NUMBER(host_self_ns), VP_IMPL_OP_NUMBER(host_cumulative_ns), VP_IMPL_OP_NUMBER(host_min_ns),
+    VP_IMPL_OP_NUMBER(host_max_ns), VP_IMPL_OP_NUMBER(device_total_ns), VP_IMPL_OP_NUMBER(device_self_ns),
+    VP_IMPL_OP_NUMBER(device_min_ns), VP_IMPL_OP_NUMBER(device_max_ns), VP_IMPL_OP_NUMBER(flops),
+    VP_IMPL_OP_NUMBER(bytes), VP_IMPL_OP_NUMBER(host_memory_bytes), VP_IMPL_OP_NUMBER(host_self_memory_bytes),
+    VP_IMPL_OP_NUMBER(device_memory_bytes), VP_IMPL_OP_NUMBER(device_self_memory_bytes),
     VP_IMPL_OP_NUMBER(memory_peak_bytes)
 #undef VP_IMPL_OP_NUMBER
 };
@@ -1661,7 +1528,6 @@ static const char *const vp_impl_op_derived_names[VP_IMPL_OP_DERIVED] = {
 static int64_t *vp_impl_op_number_of(vp_op *op, int index) {
     return (int64_t *)(void *)((char *)op + vp_impl_op_numbers[index].offset);
 }
-
 /* numbers that readers would compute from the members; NaN if undefined */
 static void vp_impl_op_derive(const vp_ops *ops, const vp_op *op, int64_t self_ns, double derived[VP_IMPL_OP_DERIVED]) {
     const vp_op_rates rates = vp_op_rate(op, ops->clock, ops->ceilings);
@@ -1672,7 +1538,6 @@ static void vp_impl_op_derive(const vp_ops *ops, const vp_op *op, int64_t self_n
     derived[4] = rates.tflop_per_s;
     derived[5] = rates.ceiling_percent;
 }
-
 static void vp_impl_put_doubled(vp_impl_text *out, const char *text, size_t bytes) {
     size_t i, run = 0;
     for (i = 0; i < bytes; i++) {
@@ -1682,12 +1547,10 @@ static void vp_impl_put_doubled(vp_impl_text *out, const char *text, size_t byte
     }
     vp_impl_put_bytes(out, text + run, bytes - run);
 }
-
 /* Puts an apostrophe before text that a spreadsheet would run as a formula; names can come from an untrusted trace. */
 static void vp_impl_put_guard(vp_impl_text *out, const char *text) {
     if (*text && strchr("=+-@", *text) && text[1 + strspn(text + 1, ".0123456789")]) vp_impl_put(out, "'");
 }
-
 /* a field, quoted if RFC 4180 requires it, and a comma; NULL: an empty field */
 static void vp_impl_put_field(vp_impl_text *out, const char *text) {
     const char *const quote = text && strpbrk(text, "\",\r\n") ? "\"" : "";
@@ -1697,7 +1560,6 @@ static void vp_impl_put_field(vp_impl_text *out, const char *text) {
     vp_impl_put(out, quote);
     vp_impl_put(out, ",");
 }
-
 static void vp_impl_put_stack_field(vp_impl_text *out, const vp_op *op) {
     vp_impl_pieces pieces;
     if (op->stack_count > 0) vp_impl_put(out, "\"");
@@ -1710,7 +1572,6 @@ static void vp_impl_put_stack_field(vp_impl_text *out, const vp_op *op) {
     if (op->stack_count > 0) vp_impl_put(out, "\"");
     vp_impl_put(out, ",");
 }
-
 static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
     vp_op copy = *op;
     double derived[VP_IMPL_OP_DERIVED];
@@ -1737,7 +1598,6 @@ static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_o
         vp_impl_put(out, i + 1 < VP_IMPL_OP_DERIVED ? "," : "\n");
     }
 }
-
 /* Prints a frame's name without semicolons and newlines, which would end the frame or the line. */
 static void vp_impl_put_folded_frame(vp_impl_text *out, const char *name) {
     char text[2] = {0, 0};
@@ -1747,11 +1607,9 @@ static void vp_impl_put_folded_frame(vp_impl_text *out, const char *name) {
     }
 }
 VP_API vp_result vp_ops_print_folded(const vp_ops *ops, vp_text_sink sink, void *user) {
-    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_impl_text out = {sink, user, VP_OK};
     vp_op total;
     if (!sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
-    out.sink = sink;
-    out.user = user;
     for (int64_t i = 0; i < ops->count; i++) {
         const vp_op *op = &ops->rows[i];
         const int64_t self_ns = ops->clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns;
@@ -1773,14 +1631,11 @@ VP_API vp_result vp_ops_print_folded(const vp_ops *ops, vp_text_sink sink, void 
     }
     return out.result;
 }
-
 VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user) {
-    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_impl_text out = {sink, user, VP_OK};
     vp_op total;
     int64_t i;
     if (!sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
-    out.sink = sink;
-    out.user = user;
     vp_impl_put(&out, "name,stage,part,block,step,shape,file,line,stack,");
     for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) vp_impl_put_field(&out, vp_impl_op_numbers[i].name);
     for (i = 0; i < VP_IMPL_OP_DERIVED; i++) {
@@ -1790,26 +1645,26 @@ VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *us
     for (i = 0; i < ops->count; i++) vp_impl_put_csv_row(&out, ops, &ops->rows[i], vp_impl_op_self(&total, ops->clock));
     return out.result;
 }
-
 static void vp_impl_json_text_or_null(vp_json_writer *writer, const char *key, const char *text) {
     vp_json_key(writer, key);
     if (text) vp_json_string(writer, text);
     else vp_json_null(writer);
 }
-
 static void vp_impl_json_double_or_null(vp_json_writer *writer, const char *key, double value) {
     vp_json_key(writer, key);
     if (value - value == 0.0) vp_json_double(writer, value);
     else vp_json_null(writer);
 }
-
+static void vp_impl_json_int(vp_json_writer *writer, const char *key, int64_t value) {
+    vp_json_key(writer, key);
+    vp_json_int(writer, value);
+}
 static void vp_impl_json_index(vp_json_writer *writer, const char *key, int32_t index) {
     vp_json_key(writer, key);
     if (index == VP_OP_NONE) vp_json_null(writer);
     else if (index == VP_OP_SEVERAL) vp_json_string(writer, "*");
     else vp_json_int(writer, index);
 }
-
 static void vp_impl_json_shape(vp_json_writer *writer, const vp_op *op) {
     vp_json_key(writer, "shape");
     if (op->dimensions == VP_OP_SEVERAL) {
@@ -1824,7 +1679,6 @@ static void vp_impl_json_shape(vp_json_writer *writer, const vp_op *op) {
     for (int32_t i = 0; i < op->dimensions; i++) vp_json_int(writer, op->shape[i]);
     vp_json_end_array(writer);
 }
-
 static void vp_impl_json_op(vp_json_writer *writer, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
     vp_op copy = *op;
     double derived[VP_IMPL_OP_DERIVED];
@@ -1836,29 +1690,25 @@ static void vp_impl_json_op(vp_json_writer *writer, const vp_ops *ops, const vp_
     vp_impl_json_index(writer, "step", op->step);
     vp_impl_json_shape(writer, op);
     vp_impl_json_text_or_null(writer, "file", op->file);
-    vp_json_key(writer, "line");
-    vp_json_int(writer, op->line);
+    vp_impl_json_int(writer, "line", op->line);
     vp_json_key(writer, "stack");
     vp_json_begin_array(writer);
     for (int32_t i = 0; i < op->stack_count; i++) {
         vp_json_begin_object(writer);
         vp_impl_json_text_or_null(writer, "name", op->stack[i].name);
         vp_impl_json_text_or_null(writer, "file", op->stack[i].file);
-        vp_json_key(writer, "line");
-        vp_json_int(writer, op->stack[i].line);
+        vp_impl_json_int(writer, "line", op->stack[i].line);
         vp_json_end_object(writer);
     }
     vp_json_end_array(writer);
     for (int32_t i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
-        vp_json_key(writer, vp_impl_op_numbers[i].name);
-        vp_json_int(writer, *vp_impl_op_number_of(&copy, i));
+        vp_impl_json_int(writer, vp_impl_op_numbers[i].name, *vp_impl_op_number_of(&copy, i));
     }
     vp_impl_op_derive(ops, op, self_ns, derived);
     for (int32_t i = 0; i < VP_IMPL_OP_DERIVED; i++)
         vp_impl_json_double_or_null(writer, vp_impl_op_derived_names[i], derived[i]);
     vp_json_end_object(writer);
 }
-
 /* VP_OPS_BY_.., lowest bit first */
 static const char *const vp_impl_ops_groups[] = { "shape", "stage", "part", "block", "step", "place" };
 
@@ -1876,8 +1726,7 @@ VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops) {
     for (i = 0; i < 6; i++)
         if (ops->group_by >> i & 1) vp_json_string(writer, vp_impl_ops_groups[i]);
     vp_json_end_array(writer);
-    vp_json_key(writer, "group_by_stack_n");
-    vp_json_int(writer, ops->group_by_stack_n);
+    vp_impl_json_int(writer, "group_by_stack_n", ops->group_by_stack_n);
     vp_impl_json_text_or_null(writer, "clock", ops->clock == VP_OPS_DEVICE ? "device" : "host");
     vp_impl_json_text_or_null(writer, "sort_key", ops->sort_key);
     vp_impl_json_text_or_null(writer, "device_name", ops->device_name);
@@ -1890,12 +1739,9 @@ VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops) {
     vp_json_end_object(writer);
     vp_json_key(writer, "dropped");
     vp_json_begin_object(writer);
-    vp_json_key(writer, "calls");
-    vp_json_int(writer, ops->dropped_calls);
-    vp_json_key(writer, "host_ns");
-    vp_json_int(writer, ops->dropped_host_ns);
-    vp_json_key(writer, "device_ns");
-    vp_json_int(writer, ops->dropped_device_ns);
+    vp_impl_json_int(writer, "calls", ops->dropped_calls);
+    vp_impl_json_int(writer, "host_ns", ops->dropped_host_ns);
+    vp_impl_json_int(writer, "device_ns", ops->dropped_device_ns);
     vp_json_end_object(writer);
     vp_json_key(writer, "rows");
     vp_json_begin_array(writer);
@@ -1921,11 +1767,9 @@ static void vp_impl_read_fail(vp_impl_ops_reader *in, vp_result result, const ch
     in->where = where;
     in->node = node;
 }
-
 static int vp_impl_read_type(const vp_impl_ops_reader *in, uint32_t node) {
     return node < in->json->node_count ? (int)in->json->nodes[node].type : -1;
 }
-
 /* reads a text into the caller's memory; NULL for null */
 static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, const char *key) {
     const uint32_t node = vp_json_get(in->json, object, key);
@@ -1934,8 +1778,7 @@ static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, co
     vp_result result;
     if (in->result != VP_OK || vp_impl_read_type(in, node) == VP_JSON_NULL) return NULL;
     result = vp_json_text(in->json, node, text, in->capacity - in->used, &bytes);
-    if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* it contains a NUL, so it is not a C
-                                                                           * string */
+    if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* it contains a NUL */
     if (result != VP_OK) {
         vp_impl_read_fail(in, result == VP_ERR_CAPACITY ? result : VP_ERR_FORMAT, key, node);
         return NULL;
@@ -1943,7 +1786,6 @@ static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, co
     in->used += bytes + 1;
     return text;
 }
-
 static int64_t vp_impl_read_int(vp_impl_ops_reader *in, uint32_t object, const char *key, int64_t low, int64_t high) {
     const uint32_t node = vp_json_get(in->json, object, key);
     int64_t value = 0;
@@ -1952,7 +1794,6 @@ static int64_t vp_impl_read_int(vp_impl_ops_reader *in, uint32_t object, const c
     else if (value < low || value > high) vp_impl_read_fail(in, VP_ERR_RANGE, key, node);
     return in->result == VP_OK ? value : 0;
 }
-
 /* reads a block or step: null, "*" or a number >= 0 */
 static int32_t vp_impl_read_index(vp_impl_ops_reader *in, uint32_t object, const char *key) {
     const uint32_t node = vp_json_get(in->json, object, key);
@@ -1960,7 +1801,6 @@ static int32_t vp_impl_read_index(vp_impl_ops_reader *in, uint32_t object, const
     if (vp_json_equals(in->json, node, "*")) return VP_OP_SEVERAL;
     return (int32_t)vp_impl_read_int(in, object, key, 0, INT32_MAX);
 }
-
 /* reads a positive number; 0 for null */
 static double vp_impl_read_ceiling(vp_impl_ops_reader *in, uint32_t object, const char *key) {
     const uint32_t node = vp_json_get(in->json, object, key);
@@ -1970,13 +1810,11 @@ static double vp_impl_read_ceiling(vp_impl_ops_reader *in, uint32_t object, cons
     else if (!(value > 0.0)) vp_impl_read_fail(in, VP_ERR_RANGE, key, node);
     return value;
 }
-
 static uint32_t vp_impl_read_member(vp_impl_ops_reader *in, uint32_t object, const char *key, vp_json_type type) {
     const uint32_t node = vp_json_get(in->json, object, key);
     if (vp_impl_read_type(in, node) != (int)type) vp_impl_read_fail(in, VP_ERR_FORMAT, key, node);
     return in->result == VP_OK ? node : VP_JSON_NONE;
 }
-
 /* copies the JSON text of an array into the caller's memory */
 static const char *vp_impl_read_shapes(vp_impl_ops_reader *in, uint32_t node) {
     const size_t bytes = (size_t)in->json->nodes[node].bytes;
@@ -1990,7 +1828,6 @@ static const char *vp_impl_read_shapes(vp_impl_ops_reader *in, uint32_t node) {
     in->used += bytes + 1;
     return text;
 }
-
 static void vp_impl_read_shape(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
     uint32_t node = vp_json_get(in->json, object, "shape"), at;
     int64_t value;
@@ -2018,7 +1855,6 @@ static void vp_impl_read_shape(vp_impl_ops_reader *in, uint32_t object, vp_op *o
         op->shape[op->dimensions++] = (int32_t)value;
     }
 }
-
 static void vp_impl_read_stack(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
     const uint32_t node = vp_impl_read_member(in, object, "stack", VP_JSON_ARRAY);
     if (node == VP_JSON_NONE) return;
@@ -2034,7 +1870,6 @@ static void vp_impl_read_stack(vp_impl_ops_reader *in, uint32_t object, vp_op *o
         frame->line = (int32_t)vp_impl_read_int(in, at, "line", INT32_MIN, INT32_MAX);
     }
 }
-
 static void vp_impl_read_op(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
     *op = vp_op_default();
     if (vp_impl_read_type(in, object) != VP_JSON_OBJECT) vp_impl_read_fail(in, VP_ERR_FORMAT, "rows", object);
@@ -2050,7 +1885,6 @@ static void vp_impl_read_op(vp_impl_ops_reader *in, uint32_t object, vp_op *op) 
     for (int i = 0; i < VP_IMPL_OP_NUMBERS && in->result == VP_OK; i++)
         *vp_impl_op_number_of(op, i) = vp_impl_read_int(in, object, vp_impl_op_numbers[i].name, INT64_MIN, INT64_MAX);
 }
-
 static uint32_t vp_impl_read_groups(vp_impl_ops_reader *in, uint32_t object) {
     const uint32_t node = vp_impl_read_member(in, object, "group_by", VP_JSON_ARRAY);
     uint32_t at, groups = 0;
@@ -2063,7 +1897,6 @@ static uint32_t vp_impl_read_groups(vp_impl_ops_reader *in, uint32_t object) {
     }
     return groups;
 }
-
 /* reads everything except the rows */
 static void vp_impl_read_head(vp_impl_ops_reader *in, uint32_t object, vp_ops *head) {
     const uint32_t ceilings = vp_impl_read_member(in, object, "ceilings", VP_JSON_OBJECT);
@@ -2085,7 +1918,6 @@ static void vp_impl_read_head(vp_impl_ops_reader *in, uint32_t object, vp_ops *h
     head->dropped_host_ns = vp_impl_read_int(in, dropped, "host_ns", 0, INT64_MAX);
     head->dropped_device_ns = vp_impl_read_int(in, dropped, "device_ns", 0, INT64_MAX);
 }
-
 static void vp_impl_read_rows(vp_impl_ops_reader *in, uint32_t rows, vp_ops *ops) {
     vp_op op;
     for (uint32_t at = rows + 1; in->result == VP_OK && at < in->json->nodes[rows].end; at = in->json->nodes[at].end) {
@@ -2098,7 +1930,6 @@ static void vp_impl_read_rows(vp_impl_ops_reader *in, uint32_t rows, vp_ops *ops
         if (result != VP_OK) vp_impl_read_fail(in, result, "rows", at);
     }
 }
-
 VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity,
                                   vp_error *error) {
     vp_impl_ops_reader in;
@@ -2122,8 +1953,8 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
         return VP_OK;
     }
     vp_ops_init(ops, ops->rows, ops->capacity, ops->group_by, ops->group_by_stack_n);
-    return vp_error_set(error, in.result, in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1,
-                        in.where,
+    const int64_t offset = in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1;
+    return vp_error_set(error, in.result, offset, in.where,
                         in.result == VP_ERR_CAPACITY ? "the rows or names of the table do not fit in the buffers"
                         : in.result == VP_ERR_MISMATCH
                             ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
@@ -2132,15 +1963,9 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
 
 /* ---- schedule */
 VP_API const char *vp_schedule_state_name(vp_schedule_state state) {
-    switch ((int)state) {
-        case VP_SCHEDULE_NONE: return "NONE";
-        case VP_SCHEDULE_WARMUP: return "WARMUP";
-        case VP_SCHEDULE_RECORD: return "RECORD";
-        case VP_SCHEDULE_RECORD_AND_SAVE: return "RECORD_AND_SAVE";
-        default: return NULL;
-    }
+    static const char *const names[] = {"NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"};
+    return (int)state >= 0 && (int)state < 4 ? names[state] : NULL;
 }
-
 VP_API vp_schedule vp_schedule_default(void) {
     vp_schedule schedule;
     memset(&schedule, 0, sizeof schedule);
@@ -2148,18 +1973,16 @@ VP_API vp_schedule vp_schedule_default(void) {
     schedule.active = 3;
     return schedule;
 }
-
 #define VP_IMPL_STEP_LIMIT (INT64_C(1) << 53) /* sums of a few of them fit in an int64 */
 
 static vp_result vp_impl_schedule_fail(vp_error *error, const char *name, int64_t value, const char *rule) {
-    vp_impl_message message = {{0}, 0};
+    vp_impl_message message = { { 0 }, 0 };
     vp_impl_message_text(&message, name);
     vp_impl_message_text(&message, " is ");
     vp_impl_message_int(&message, value);
     vp_impl_message_text(&message, rule);
     return vp_error_set(error, VP_ERR_RANGE, -1, "schedule", message.text);
 }
-
 VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error) {
     const char *names[] = { "skip_first", "wait", "warmup", "active", "repeat", "every_n_steps" };
     const int64_t values[] = {schedule->skip_first, schedule->wait,   schedule->warmup,
@@ -2178,11 +2001,9 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
     if (no_warmup) *no_warmup = schedule->warmup == 0;
     return VP_OK;
 }
-
 static int64_t vp_impl_schedule_period(const vp_schedule *schedule) {
     return schedule->every_n_steps > 0 ? schedule->every_n_steps : schedule->wait + schedule->warmup + schedule->active;
 }
-
 VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out) {
     vp_schedule_step found;
     int64_t period, record, end;
@@ -2209,7 +2030,6 @@ VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_sc
     *out = found;
     return VP_OK;
 }
-
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum) {
     vp_schedule_sum found;
     if (steps < 0 || steps > VP_IMPL_STEP_LIMIT || vp_schedule_check(schedule, NULL, NULL) != VP_OK)
@@ -2231,7 +2051,13 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
     *sum = found;
     return VP_OK;
 }
-
 VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */
+
+#if defined(VLMPROF_OFF) && !defined(vp_range_begin)
+#define vp_range_begin(ranges, name, file, line) \
+    ((void)(ranges), (void)(name), (void)(file), (void)(line), vp_impl_off())
+#define vp_range_set(ranges, payload) ((void)(ranges), (void)(payload), vp_impl_off())
+#define vp_range_end(ranges) ((void)(ranges), vp_impl_off())
+#endif

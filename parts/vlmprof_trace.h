@@ -1,283 +1,131 @@
-/* vlmprof_trace.h - v0.2.0 - Chrome traces as torch.profiler writes them - MIT licence
+/* vlmprof_trace.h - v0.2.0 - slices and counters of a program as a Chrome trace - MIT licence
  *
  * Do this:
- *     vp_error error = {VP_OK, -1, "", ""};
- *     vp_trace_options options = vp_trace_options_default();
  *     vp_trace *trace;
- *     options.path = "chrome_trace.json";
- *     if (vp_trace_open(&options, &trace, &error) != VP_OK) return 1;
- *     vp_trace_step_begin(trace, 0, vp_clock_ns(), &error);
- *     vp_trace_step_end(trace, vp_clock_ns(), &error);
- *     printf("%s\n", vp_trace_close(trace, NULL, &error) == VP_OK ? "written" : error.text);
+ *     if (vp_trace_open("trace.json", NULL, NULL, &trace, NULL) != VP_OK) return 1;
+ *     vp_trace_begin(trace, 0, "request", vp_clock_ns(), NULL);
+ *     vp_trace_end(trace, 0, vp_clock_ns(), NULL);
+ *     printf("%s\n", vp_trace_close(trace, NULL, NULL) == VP_OK ? "written" : "failed");
  *     vp_trace_free(trace);
- * It prints written, and the file is a Chrome trace as torch.profiler (Kineto) writes it. chrome://tracing, Perfetto,
- * the TensorBoard plugin and HolisticTraceAnalysis load it. Between begin and end of a step, call vp_trace_ranges,
- * vp_trace_stages, vp_trace_launches, vp_trace_memory and vp_trace_counter.
+ * It prints written. chrome://tracing and Perfetto read the file. vp_trace_slice writes a slice whose times are known,
+ * vp_trace_stages the marks of a stage clock, vp_trace_counter a curve. vlmprof_torch_trace.h writes torch.profiler's
+ * dialect on top of this.
  *
- * Events go to a temporary file piece by piece (vp_output in vlmprof_file.h), so memory use is a small buffer;
- * vp_trace_close gives the file its final name. Steps, host ranges, memory and counters need no engine.
+ * Threads are numbers that the caller chooses, also for devices and streams. Each has a row. Calls may come in any
+ * order. Slices of a row nest or do not overlap: a slice that would cross an earlier one of its thread goes to another
+ * row of the thread, and vp_trace_info counts it. Times are those of vp_clock_ns; the file has us with three decimals.
+ * errors:  a failed write is permanent: every later call returns its code
+ * memory:  300 KB and 16 to 32 bytes per slice, from VP_CALLOC and VP_REALLOC, until vp_trace_free
+ * threads: one trace belongs to one thread at a time; with a stage clock for each thread, write them at the end
+ * example: samples/06_threads_and_device.c
  *
- * The events, by cat:
- *   on the track of process and thread
- *     user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: the host's time for a step,
- *                          stage or decode step
- *     cpu_op               ranges by name; vlmprof::attention .. for each part of each block. On the CPU, or with
- *                          shapes or stacks, each launch by name inside it
- *     cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host submits a launch
- *   on the track of device and stream 7
- *     kernel, gpu_memcpy   launches, linked to their runtime call by correlation and an ac2g flow
- *     gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between boundaries
- *   on the track of process and worker
- *     thread_span          on the CPU, the work of each worker thread in a launch
- *   also cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, which encloses all
- * events If several slices have names that contain "ProfilerStep", HTA drops all events from the last of them. So
- * several steps are followed by an empty slice, "end of ProfilerStep#N". Readers do not count it as a step, because the
- * name of a step begins with "ProfilerStep#". HTA rounds to whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. CPU
- * traces have no GPU events: viewers and TensorBoard's operator view show them, but HTA's kernel analyses and
- * TensorBoard's kernel view are empty. torch-tb-profiler 0.4.3 does not support cuda_runtime: it shows 0 as the device
- * time of operators, even for torch's own traces (kineto PR 1166).
- *
- * All times come from vp_clock_ns. In the file, ts and dur are in us with three decimals, which is exact in ns. Slices
- * of a track nest or do not overlap. A slice that would violate this is moved (usually by 1 ns, so that its enclosing
- * slice begins earlier), and vp_trace_info counts such moves.
- * errors:  a failed write is permanent: every later call returns VP_ERR_WRITE, and vp_trace_close removes the temporary
- *          file
- * threads: one trace belongs to one thread at a time
- * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; readers: torch-tb-profiler 0.4.3,
- *          HolisticTraceAnalysis f4d0062
- *
- * Includes vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h if needed.
- * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
- * VLMPROF_TRACE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
+ * Includes vlmprof.h if needed. In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes,
+ * or VLMPROF_TRACE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_TRACE_H
 #define VLMPROF_TRACE_H
-/* strict ISO mode hides POSIX unless it is requested before the first system header */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) \
-    && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
-#define _DEFAULT_SOURCE 1
-#endif
 #ifndef VLMPROF_H
 #include "vlmprof.h"
-#endif
-#ifndef VLMPROF_FILE_H
-#include "vlmprof_file.h"
-#endif
-#ifndef VLMPROF_RANGES_H
-#include "vlmprof_ranges.h"
-#endif
-#ifndef VLMPROF_STAGES_H
-#include "vlmprof_stages.h"
 #endif
 
 VP_EXTERN_C_BEGIN
 
-enum {
-    VP_TRACE_DEVICES_LIMIT = 64,      /* TensorBoard's own limit */
-    VP_TRACE_THREADS_LIMIT = 1024,    /* worker threads */
-    VP_TRACE_RANKS_LIMIT = 65536,
-    VP_TRACE_STREAM = 7               /* the number of PyTorch's default stream in a trace */
-};
+enum { VP_TRACE_THREADS_LIMIT = 1024, VP_TRACE_OPEN_LIMIT = 256, VP_TRACE_ROWS_LIMIT = 4096 };
 #define VP_TRACE_MAX_BYTES UINT64_C(250000000) /* chrome://tracing reads at most about 256 MB */
-#define VP_TRACE_NAME "chrome_trace.json"      /* for callers that want a fixed name */
-
-/* deviceProperties; 0 is unknown and not written */
-typedef struct vp_trace_device {
-    int32_t id;                       /* 0..63; unique */
-    const char *name;
-    uint64_t memory_bytes;
-    int32_t compute_major, compute_minor;
-    int32_t threads_per_block, threads_per_multiprocessor, registers_per_block, registers_per_multiprocessor,
-        warp_threads;
-    int32_t shared_bytes_per_block, shared_bytes_per_multiprocessor, shared_bytes_per_block_optin, multiprocessor_count;
-} vp_trace_device;
-typedef struct vp_trace_metadata { const char *key, *text; } vp_trace_metadata;
-
-typedef struct vp_trace_options {
-    const char *path;                 /* path of the file; an existing file is replaced when the trace is closed */
-    uint64_t max_bytes;               /* recording stops before the file exceeds this; default VP_TRACE_MAX_BYTES */
-    /* time 0 of the trace, by vp_clock_ns and since 1970; default: now. No event may begin earlier */
-    int64_t base_ns, base_unix_ns;
-    /* ids of this process and its main thread. Default for both: the process id, plus 1000000 if it is below 64 */
-    int32_t process, thread;
-    const char *process_name;         /* "vlmprof" */
-    const vp_trace_device *devices; int32_t device_count; /* NULL and 0: only the CPU */
-    int emulated;                     /* 1: the devices are emulated, and the trace is marked accordingly */
-    int record_shapes, with_stack;    /* adds Input Dims, Call stack to launches and ranges; larger files */
-    int profile_memory;               /* only a flag for readers; vp_trace_memory provides the data */
-    const char *backend;              /* distributedInfo; "none" */
-    int32_t rank, world_size;         /* 0 of 1 */
-    /* additional top-level members; their keys must differ from the standard ones */
-    const vp_trace_metadata *metadata; int32_t metadata_count;
-} vp_trace_options;
-VP_API vp_trace_options vp_trace_options_default(void); /* the defaults above; path, devices and metadata are NULL */
 
 typedef struct vp_trace vp_trace;
-/* the state of the trace; the first two members are also in the file's header, as "trace_truncated" and
- * "dropped_steps" */
+/* a value that viewers show with a slice: a text or, if that is NULL, a finite number */
+typedef struct vp_trace_arg { const char *key, *text; double number; } vp_trace_arg;
 typedef struct vp_trace_info {
-    int truncated;                    /* 1: max_bytes was reached; the events in the file are complete */
-    int64_t dropped_steps;            /* steps that began after that */
-    int64_t dropped_launches;         /* launches of the truncated and of later requests */
+    int truncated;                 /* 1: VP_TRACE_MAX_BYTES was reached; the events in the text are complete */
+    int32_t open_slices;           /* begun and not ended: not in the text */
     uint64_t bytes;
-    int64_t events, steps, launches;  /* in the file */
-    /* events moved by more than edges need, and the largest move */
-    int64_t moved_slices, moved_ns;
+    int64_t events, other_row_slices; /* other_row_slices: slices that are not on the first row of their thread */
 } vp_trace_info;
 
-/* "<worker>.<ns>.pt.trace.json", the name that TensorBoard's plugin looks for.
- * in:      worker   NULL: "<host name>_<process id>", as in torch's tensorboard_trace_handler; each / becomes _
- *          unix_ns  time since 1970, which distinguishes traces of one worker
- * out:     name    char [capacity]  on success
- * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: unix_ns < 0 or an empty worker */
-VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity);
-/* Makes a GPU's device properties from the results of vp_device_describe. Further ones are derived from the compute
- * capability (8.0, 8.6, 8.9, 9.0, 10.0, 12.0).
- * in:      name     not copied; must live until vp_trace_open returns
- * source:  CUDA C++ Programming Guide 13.0, technical specifications per compute capability */
-VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major,
-                                          int32_t compute_minor, int32_t multiprocessor_count);
-/* Opens a trace file and writes its header.
- * in:      options  texts and devices are read only during the call
- * out:     trace    on success; release it with vp_trace_free
- * returns: VP_OK; VP_ERR_RANGE: an option is outside its range, or max_bytes cannot hold header and end (some KB);
- *          VP_ERR_WRITE: the temporary file cannot be created or written; VP_ERR_MEMORY */
-VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error);
+/* Begins a trace. An existing file is replaced at once.
+ * in:      path  the file, until the trace is closed; NULL: the text goes to the sink in pieces
+ * out:     trace  on success; release it with vp_trace_free
+ * returns: VP_OK; VP_ERR_RANGE: neither path nor sink; VP_ERR_WRITE; VP_ERR_MEMORY */
+VP_API vp_result vp_trace_open(const char *path, vp_json_sink sink, void *user, vp_trace **trace, vp_error *error);
 
-/* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value is outside its stated range, or a time is before
- * base_ns (nothing was written); VP_ERR_CAPACITY: max_bytes is reached, and this and all later events are dropped (in a
- * request, starting at the first decode step or stage that does not fit completely); VP_ERR_STATE: the trace is closed;
- * VP_ERR_WRITE. */
-/* A step, "ProfilerStep#<step>". Steps follow one another. A step that is still open when the trace is closed ends with
- * the last event. The schedule gives the step numbers.
- * returns: as above; VP_ERR_STATE also if a step is already open (begin), or none is (end) */
-VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_ns, vp_error *error);
-VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error);
-
-/* a request of the engine */
-typedef struct vp_trace_run {
-    /* vp_clock_ns just before vp_engine_run; the times of launches are relative to it */
-    int64_t begin_ns;
-    int32_t device;                   /* id of one of options.devices; -1: the CPU */
-    const vp_launch *launches; int64_t launch_count;
-    const vp_stage_times *times;      /* NULL: a stage spans its launches */
-    /* the time of each decode step in vp_reply, on the device or, without one, on the host. NULL and 0: the time of its
-     * launches */
-    const int64_t *step_ns; int32_t step_count;
-    const vp_span *spans; int64_t span_count; /* CPU: from vp_reply; NULL and 0: threads are not shown */
-} vp_trace_run;
-/* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also the spans of
- * each worker thread.
- * in:      launches  in the engine's order
- * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches are out of
- *          order (an earlier stage or decode step after a later one)
- * rule:    one offset per request moves the device's times to the host's clock. It is the smallest for which no launch
- *          begins before the host submits it, or before the device's earlier work ends. Stages on the device record it
- *          as "device clock offset ns" */
-VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error);
-/* The ranges of a thread as cpu_op, with their payload, and with shapes and stacks if the trace has them. Thread 0 is
- * the main thread. Its ranges must nest with the steps and requests of the trace; they do if the calls nest in the
- * program. Other threads get separate tracks.
- * in:      ranges  thread 0..VP_TRACE_THREADS_LIMIT - 1
- * returns: as above; VP_ERR_STATE also if a range is still open */
-VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error);
-/* The marks of a stage clock as cpu_op on the main thread's track, by the rules for the ranges of thread 0.
- * in:      clock  all marks must have ended
- * returns: as above; VP_ERR_RANGE: a mark has no name, began before the trace or does not nest; VP_ERR_STATE also if a
- *          mark is still open; VP_ERR_MEMORY
- * memory:  one range per mark, during the call */
+/* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a name or key is NULL, a thread is outside
+ * 0..VP_TRACE_THREADS_LIMIT - 1, a value is not finite, a slice ends before it begins, or a time is below 0 or above
+ * 2^60 (nothing was written); VP_ERR_CAPACITY: the text has VP_TRACE_MAX_BYTES, and this and all later events are
+ * dropped; VP_ERR_STATE: the trace is closed; VP_ERR_WRITE; VP_ERR_MEMORY, also for more than VP_TRACE_ROWS_LIMIT rows.
+ * Names are written as Kineto does: / for \, no line breaks, "unknown" if a character cannot be printed. */
+VP_API vp_result vp_trace_thread_name(vp_trace *trace, int32_t thread, const char *name, vp_error *error);
+/* in: args  vp_trace_arg [arg_count]  NULL and 0: none */
+VP_API vp_result vp_trace_slice(vp_trace *trace, int32_t thread, const char *name, int64_t begin_ns, int64_t end_ns,
+                                const vp_trace_arg *args, int32_t arg_count, vp_error *error);
+/* A slice as it happens; vp_trace_end ends the innermost open one of the thread. The name must live until then.
+ * returns: as above; VP_ERR_CAPACITY also if VP_TRACE_OPEN_LIMIT slices are open; VP_ERR_STATE also if none is open */
+VP_API vp_result vp_trace_begin(vp_trace *trace, int32_t thread, const char *name, int64_t at_ns, vp_error *error);
+VP_API vp_result vp_trace_end(vp_trace *trace, int32_t thread, int64_t at_ns, vp_error *error);
+/* The marks of a stage clock, on the row of clock->thread.
+ * returns: as above; VP_ERR_STATE also if a mark is open. With VP_ERR_RANGE, the marks before the wrong one are
+ *          written */
 VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error);
-/* An allocation or release of memory, for TensorBoard's memory view.
- * in:      device     id of a device; -1: the host
- *          address    identifies the memory block
- *          bytes      < 0: freed
- *          allocated_bytes, reserved_bytes  totals after the event; reserved is the memory taken from the system */
-VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes,
-                                 uint64_t allocated_bytes, uint64_t reserved_bytes, vp_error *error);
-/* A value over time, drawn as a curve: power, clocks, queue lengths.
- * in:      device  the device in whose row it appears; -1: the process's row
- *          value   finite */
-VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value,
-                                  vp_error *error);
+/* A value over time, drawn as a curve: power, queue lengths, memory. */
+VP_API vp_result vp_trace_counter(vp_trace *trace, const char *name, int64_t at_ns, double value, vp_error *error);
 
-/* Writes the end of the steps and of the record, and gives the file the name options.path.
- * out:     info  may be NULL; on VP_OK and VP_ERR_STATE
- * returns: VP_OK, truncated or not; VP_ERR_STATE: the trace is already closed, and the file is unchanged; VP_ERR_WRITE:
- *          any old file at options.path remains, and the temporary file is removed */
+/* Writes the end of the trace.
+ * out:     info  may be NULL; on VP_OK
+ * returns: VP_OK, truncated or not; VP_ERR_STATE: the trace is already closed; VP_ERR_WRITE: the file is removed */
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error);
-/* The state of the trace so far. */
-VP_API vp_trace_info vp_trace_tell(const vp_trace *trace);
-/* Releases the memory. A trace that was not closed is abandoned, and its temporary file is removed. NULL is allowed. */
+/* Releases the memory. The file of a trace that was not closed is removed. NULL is allowed. */
 VP_API void vp_trace_free(vp_trace *trace);
 
 VP_EXTERN_C_END
 #endif /* VLMPROF_TRACE_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) \
-    && !defined(VLMPROF_TRACE_IMPLEMENTATION_DONE)
-#define VLMPROF_TRACE_IMPLEMENTATION_DONE
+/* what vlmprof_torch_trace.h uses, too */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION) \
+     || defined(VLMPROF_TORCH_TRACE_IMPLEMENTATION)) && !defined(VLMPROF_TRACE_PRIVATE_DONE)
+#define VLMPROF_TRACE_PRIVATE_DONE
 #include <errno.h>
-#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
-#include <unistd.h> /* lseek */
 VP_EXTERN_C_BEGIN
 VP_EXACT_BEGIN VP_EXACT_WIDTH
-
-/* Events are formatted directly into a small buffer. If the file is nearly full, a unit that must be complete (a stage
- * or a decode step) is measured first: the same code runs but only counts. A request's host and device tracks each have
- * a cursor; no new event begins before it. */
-enum {
-    VP_IMPL_TRACE_BUFFER = 65536,
-    VP_IMPL_TRACE_EDGE_NS = 8,      /* smaller moves, for the edges of nested slices, are not counted */
-    /* bytes reserved for closing a file: the open step, decode stage and record, and the end of the steps */
-    VP_IMPL_TRACE_RESERVE = 6144,
-    VP_IMPL_TRACE_EVENT = 640,      /* more than any event without its texts */
-    VP_IMPL_TRACE_LAUNCH = 4096,    /* more than all events of a launch without their texts */
-    VP_IMPL_TRACE_FRAMES = 16,      /* frames per call stack */
-    VP_IMPL_TRACE_PIDS = 64         /* lower process ids are device ids */
-};
-/* instead of vp_stage_name and vp_part_name, so that this header can be compiled without vlmprof_stages.h */
-#define VP_IMPL_TRACE_WORD(name, text) text,
-static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)};
-static const char *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
-#undef VP_IMPL_TRACE_WORD
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: a sum of four stays below INT64_MAX */
+enum { VP_IMPL_TRACE_BUFFER = 65536, VP_IMPL_TRACE_EVENT = 640 }; /* more than any event without its texts */
 
-/* the state that is restored after a counting-only attempt */
-typedef struct vp_impl_trace_state {
-    uint64_t bytes;                             /* size of the file, including the buffer */
-    int64_t events, launches, moved_slices, moved_ns;
-    int64_t correlation, external_id, event_index;
-    int64_t first_ns, last_ns;                  /* relative to base_ns, as all times below */
-    int64_t device_ns[VP_TRACE_DEVICES_LIMIT];  /* end of the last slice */
-} vp_impl_trace_state;
+/* restored after a counting-only attempt; times are relative to base_ns */
+typedef struct vp_impl_trace_state { vp_trace_info info; int64_t first_ns, last_ns, external_id; } vp_impl_trace_state;
+/* A row of the viewer. Its edges are sorted: 2 * time + 1 for the begin of a slice, 2 * time for the end. */
+typedef struct vp_impl_trace_row { int64_t process, thread, tid, *edges; size_t count, capacity; } vp_impl_trace_row;
+typedef struct vp_impl_trace_slice { const char *name; int32_t thread; int64_t begin_ns; } vp_impl_trace_slice;
 
 struct vp_trace {
     vp_impl_trace_state state;
-    vp_output output;
-    char *path;
-    vp_trace_device *devices;
-    int32_t device_count, process, thread;
-    uint64_t max_bytes, reserve, flags_at;      /* flags_at: file offset of trace_truncated and dropped_steps */
-    int64_t base_ns, step, step_ns, step_end_ns, steps, dropped_steps, dropped_launches;
-    int emulated, shapes, stacks, step_open, closed, full, counting, failed, args; /* failed: errno */
-    /* 1: the track has been named; workers first, then threads with ranges */
-    unsigned char named[2 * VP_TRACE_THREADS_LIMIT];
-    size_t buffered;
+    struct vp_torch_trace *torch;     /* NULL: not of vlmprof_torch_trace.h */
+    vp_json_sink sink;
+    void *user;
+    FILE *file;
+    const char *path;                 /* "trace" for a sink */
+    uint64_t max_bytes, reserve;      /* reserve: bytes for closing the text */
+    int64_t base_ns, process, first_tid, other_tids, free_tid; /* thread 0 has first_tid, n has other_tids + n */
+    vp_impl_trace_row rows[VP_TRACE_ROWS_LIMIT];
+    size_t row_count, buffered;
+    int closed, counting, failed, args; /* failed: errno */
+    vp_impl_trace_slice open[VP_TRACE_OPEN_LIMIT];
     char buffer[VP_IMPL_TRACE_BUFFER];
 };
 
 /* ---- text ---- */
 static void vp_impl_trace_flush(vp_trace *trace) {
-    if (!trace->failed && vp_output_write(&trace->output, trace->buffer, trace->buffered, NULL) != VP_OK)
+    errno = 0;
+    if (!trace->failed && trace->buffered
+        && (trace->file ? fwrite(trace->buffer, 1, trace->buffered, trace->file) != trace->buffered
+                        : trace->sink(trace->user, trace->buffer, trace->buffered) != VP_OK))
         trace->failed = errno ? errno : EIO;
     trace->buffered = 0;
 }
 static void vp_impl_trace_bytes(vp_trace *trace, const char *text, size_t bytes) {
-    trace->state.bytes += bytes;
+    trace->state.info.bytes += bytes;
     while (bytes && !trace->counting && !trace->failed) {
         size_t some = sizeof trace->buffer - trace->buffered;
         if (some > bytes) some = bytes;
@@ -288,1254 +136,282 @@ static void vp_impl_trace_bytes(vp_trace *trace, const char *text, size_t bytes)
         if (trace->buffered == sizeof trace->buffer) vp_impl_trace_flush(trace);
     }
 }
-static void vp_impl_trace_put(vp_trace *trace, const char *text) { vp_impl_trace_bytes(trace, text, strlen(text)); }
-static void vp_impl_trace_int(vp_trace *trace, int64_t value) {
-    char text[20], *start = text + sizeof text;
-    uint64_t rest = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value;
-    do *--start = (char)('0' + rest % 10); while (rest /= 10);
-    if (value < 0) *--start = '-';
-    vp_impl_trace_bytes(trace, start, (size_t)(text + sizeof text - start));
-}
-/* ns -> us with three decimals */
-static void vp_impl_trace_us(vp_trace *trace, int64_t ns) {
-    char rest[4];
-    rest[0] = '.';
-    rest[1] = (char)('0' + ns % 1000 / 100);
-    rest[2] = (char)('0' + ns % 100 / 10);
-    rest[3] = (char)('0' + ns % 10);
-    vp_impl_trace_int(trace, ns / 1000);
-    vp_impl_trace_bytes(trace, rest, 4);
-}
-/* Kineto's rules for names: no line breaks, / for \, and "unknown" if a character cannot be printed, or here also if
- * the name is not UTF-8. With `bracket`, brackets are escaped, because TensorBoard cuts a file at the last one. */
+/* A name. With `bracket`, brackets are escaped, because TensorBoard cuts a file at the last one. */
 static void vp_impl_trace_text(vp_trace *trace, const char *text, int bracket) {
-    size_t bytes = strlen(text), i, run = 0;
+    size_t bytes = strlen(text), i;
     int good = vp_utf8_valid_bytes(text, bytes) == bytes;
     for (i = 0; i < bytes && good; i++) good = ((unsigned char)text[i] >= 32 && text[i] != 127) || text[i] == '\n';
-    vp_impl_trace_put(trace, "\"");
-    if (!good) {
-        text = "unknown";
-        bytes = 7;
+    vp_impl_trace_bytes(trace, "\"", 1);
+    for (text = good ? text : "unknown"; *text; text += *text != 0) {
+        const size_t run = strcspn(text, bracket ? "\"\\\n]" : "\"\\\n");
+        vp_impl_trace_bytes(trace, text, run);
+        text += run;
+        const char *instead = *text == '"' ? "\\\"" : *text == '\\' ? "/" : *text == ']' ? "\\u005d" : "";
+        vp_impl_trace_bytes(trace, instead, strlen(instead));
     }
-    for (i = 0; i < bytes; i++) {
-        const char *instead = text[i] == '"'              ? "\\\""
-                              : text[i] == '\\'           ? "/"
-                              : text[i] == '\n'           ? ""
-                              : text[i] == ']' && bracket ? "\\u005d"
-                                                          : NULL;
-        if (!instead) continue;
-        vp_impl_trace_bytes(trace, text + run, i - run);
-        vp_impl_trace_put(trace, instead);
-        run = i + 1;
+    vp_impl_trace_bytes(trace, "\"", 1);
+}
+/* ' a quote, %s a text as it is, %q a name in quotes, %d an int64_t, %t ns as us, %f a double */
+static void vp_impl_trace_put(vp_trace *trace, const char *format, ...) {
+    char text[32];
+    va_list list;
+    va_start(list, format);
+    for (size_t run; *format; format += run) {
+        run = *format == '%' ? 2 : *format == '\'' ? 1 : strcspn(format, "%'");
+        if (*format != '%') vp_impl_trace_bytes(trace, run == 1 && *format == '\'' ? "\"" : format, run);
+        else if (format[1] == 'q') vp_impl_trace_text(trace, va_arg(list, const char *), 0);
+        else {
+            const char *piece = format[1] == 's' ? va_arg(list, const char *) : text;
+            const int64_t value = format[1] == 'd' || format[1] == 't' ? va_arg(list, int64_t) : 0;
+            if (format[1] == 'f' && !vp_number_format(va_arg(list, double), text)) memcpy(text, "0.0", 4);
+            if (format[1] == 'd') snprintf(text, sizeof text, "%lld", (long long)value);
+            if (format[1] == 't')
+                snprintf(text, sizeof text, "%lld.%03d", (long long)(value / 1000), (int)(value % 1000));
+            vp_impl_trace_bytes(trace, piece, strlen(piece));
+        }
     }
-    vp_impl_trace_bytes(trace, text + run, bytes - run);
-    vp_impl_trace_put(trace, "\"");
+    va_end(list);
+}
+
+/* ---- rows ---- */
+/* Returns 1 if a slice nests with those of a row: what ends inside it has begun inside it, and the other way round. */
+static int vp_impl_trace_nests(const vp_impl_trace_row *row, int64_t begin, int64_t end) {
+    int64_t with = 0, inside = 0; /* open slices that began with this one, and later */
+    size_t i = row->count;
+    while (i && row->edges[i - 1] > 2 * begin) i--; /* most slices come in the order of their times */
+    for (; i < row->count && row->edges[i] < 2 * end; i++) {
+        if (row->edges[i] == 2 * begin + 1) with++;
+        else if (row->edges[i] & 1) inside++;
+        else if (inside) inside--;
+        else if (!with--) return 0;
+    }
+    for (; i < row->count && row->edges[i] == 2 * end; i++) inside--;
+    return inside <= 0;
+}
+static void vp_impl_trace_keep(vp_trace *trace, vp_impl_trace_row *row, int64_t edge) {
+    const size_t capacity = 2 * row->capacity + 64;
+    size_t at = row->count;
+    if (row->count == row->capacity) {
+        int64_t *grown = (int64_t *)VP_REALLOC(row->edges, capacity * sizeof *grown);
+        if (!grown) {
+            trace->failed = ENOMEM;
+            return;
+        }
+        row->edges = grown;
+        row->capacity = capacity;
+    }
+    for (row->count++; at && row->edges[at - 1] >= edge; at--) row->edges[at] = row->edges[at - 1];
+    row->edges[at] = edge;
+}
+/* The tid of the first row of a thread in which the slice nests; a new row if there is none. */
+static int64_t vp_impl_trace_place(vp_trace *trace, int64_t process, int64_t thread, int64_t begin, int64_t end) {
+    vp_impl_trace_row *row = trace->rows, *const end_row = row + trace->row_count;
+    int64_t tid = thread;
+    for (; row < end_row; row++) {
+        if (row->process != process || row->thread != thread) continue;
+        if (vp_impl_trace_nests(row, begin, end)) break;
+        tid = trace->free_tid;
+    }
+    if (row == end_row) {
+        if (trace->row_count == VP_TRACE_ROWS_LIMIT) return trace->failed = ENOMEM, thread;
+        trace->row_count++;
+        row->process = process, row->thread = thread, row->tid = tid;
+        trace->free_tid += tid != thread;
+    }
+    if (begin < end) vp_impl_trace_keep(trace, row, 2 * begin + 1), vp_impl_trace_keep(trace, row, 2 * end);
+    trace->state.info.other_row_slices += row->tid != thread;
+    return row->tid;
 }
 
 /* ---- events ---- */
 static void vp_impl_trace_saw(vp_trace *trace, int64_t begin, int64_t ns) {
-    trace->state.events++;
+    trace->state.info.events++;
     if (begin < trace->state.first_ns) trace->state.first_ns = begin;
     if (begin + ns > trace->state.last_ns) trace->state.last_ns = begin + ns;
 }
-static void vp_impl_trace_key(vp_trace *trace, const char *key) {
-    vp_impl_trace_put(trace, trace->args++ ? ", \"" : "\"");
-    vp_impl_trace_put(trace, key);
-    vp_impl_trace_put(trace, "\": ");
-}
-static void vp_impl_trace_arg(vp_trace *trace, const char *key, int64_t value) {
-    vp_impl_trace_key(trace, key);
-    vp_impl_trace_int(trace, value);
-}
-static void vp_impl_trace_arg_text(vp_trace *trace, const char *key, const char *text) {
-    vp_impl_trace_key(trace, key);
-    vp_impl_trace_text(trace, text, 0);
-}
-static void vp_impl_trace_arg_real(vp_trace *trace, const char *key, double value) {
-    char text[26];
-    size_t bytes = vp_number_format(value, text);
-    vp_impl_trace_key(trace, key);
-    if (bytes) vp_impl_trace_bytes(trace, text, bytes); else vp_impl_trace_put(trace, "0.0");
-}
-/* Writes a complete event without its closing braces; args follow. */
-static void vp_impl_trace_slice(vp_trace *trace, const char *category, const char *name, int64_t process,
-                                int64_t thread, int64_t begin, int64_t ns) {
-    vp_impl_trace_put(trace, ",\n{\"ph\": \"X\", \"cat\": \"");
-    vp_impl_trace_put(trace, category);
-    vp_impl_trace_put(trace, "\", \"name\": ");
-    vp_impl_trace_text(trace, name, 0);
-    vp_impl_trace_put(trace, ", \"pid\": ");
-    vp_impl_trace_int(trace, process);
-    vp_impl_trace_put(trace, ", \"tid\": ");
-    vp_impl_trace_int(trace, thread);
-    vp_impl_trace_put(trace, ", \"ts\": ");
-    vp_impl_trace_us(trace, begin);
-    vp_impl_trace_put(trace, ", \"dur\": ");
-    vp_impl_trace_us(trace, ns);
-    vp_impl_trace_put(trace, ", \"args\": {");
+/* Writes a complete event without its closing braces; args follow. Returns the tid of its row. */
+static int64_t vp_impl_trace_event(vp_trace *trace, const char *category, const char *name, int64_t process,
+                                   int64_t thread, int64_t begin, int64_t ns) {
+    const int64_t tid = trace->counting ? thread : vp_impl_trace_place(trace, process, thread, begin, begin + ns);
+    vp_impl_trace_put(trace, ",\n{'ph': 'X', 'cat': '%s', 'name': %q, 'pid': %d, 'tid': %d, 'ts': %t, 'dur': %t, "
+                      "'args': {", category, name, process, tid, begin, ns);
     trace->args = 0;
     vp_impl_trace_saw(trace, begin, ns);
+    return tid;
 }
-static void vp_impl_trace_end(vp_trace *trace) { vp_impl_trace_put(trace, "}}"); }
-static void vp_impl_trace_flow(vp_trace *trace, int start, int64_t id, int64_t process, int64_t thread, int64_t at) {
-    vp_impl_trace_put(trace, start ? ",\n{\"ph\": \"s\", \"id\": " : ",\n{\"ph\": \"f\", \"id\": ");
-    vp_impl_trace_int(trace, id);
-    vp_impl_trace_put(trace, ", \"pid\": ");
-    vp_impl_trace_int(trace, process);
-    vp_impl_trace_put(trace, ", \"tid\": ");
-    vp_impl_trace_int(trace, thread);
-    vp_impl_trace_put(trace, ", \"ts\": ");
-    vp_impl_trace_us(trace, at);
-    vp_impl_trace_put(trace, start ? ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}"
-                                   : ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}");
-    trace->state.events++;
+/* *at = the caller's time, relative to base_ns. Returns 0 if it is before base_ns or too far from it. */
+static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {
+    *at = (int64_t)((uint64_t)ns - (uint64_t)trace->base_ns);
+    return ns >= trace->base_ns && *at >= 0 && *at <= VP_IMPL_TRACE_NS_LIMIT;
 }
-/* Writes a line of metadata about a process (thread -1) or a thread. If `text` is NULL, the value is `number`. */
-static void vp_impl_trace_label(vp_trace *trace, const char *name, int64_t process, int64_t thread, const char *key,
-                                const char *text, int64_t number) {
-    vp_impl_trace_put(trace, trace->state.events ? ",\n{\"name\": \"" : "\n{\"name\": \"");
-    vp_impl_trace_put(trace, name);
-    vp_impl_trace_put(trace, "\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": ");
-    vp_impl_trace_int(trace, process);
-    vp_impl_trace_put(trace, ", \"tid\": ");
-    vp_impl_trace_int(trace, thread < 0 ? 0 : thread);
-    vp_impl_trace_put(trace, ", \"args\": {");
-    trace->args = 0;
-    if (text) vp_impl_trace_arg_text(trace, key, text); else vp_impl_trace_arg(trace, key, number);
-    vp_impl_trace_end(trace);
-    trace->state.events++;
-}
-static void vp_impl_trace_name_thread(vp_trace *trace, int64_t process, int64_t thread, const char *name,
-                                      int64_t order) {
-    vp_impl_trace_label(trace, "thread_name", process, thread, "name", name, 0);
-    vp_impl_trace_label(trace, "thread_sort_index", process, thread, "sort_index", NULL, order);
-}
-/* Names the track of a worker (kind 0) or of a thread with ranges (kind 1) on first use; returns its number. */
-static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, const char *given) {
-    const int64_t at = (int64_t)kind * VP_TRACE_THREADS_LIMIT + thread, track = (int64_t)trace->thread + 1 + at;
-    char name[160];
-    if (trace->named[at]) return track;
-    if (kind) snprintf(name, sizeof name, "thread %lld (%.100s)", (long long)track, given ? given : "ranges");
-    else
-        snprintf(name, sizeof name, "thread %lld (worker %d%s)", (long long)track, (int)thread, thread ? "" : ": main");
-    vp_impl_trace_name_thread(trace, trace->process, track, name, 1 + at);
-    if (!trace->counting) trace->named[at] = 1;
-    return track;
-}
-
-/* ---- checks before an event is recorded ---- */
-static vp_result vp_impl_trace_write_failed(const vp_trace *trace, vp_error *error) {
-    return vp_failf(error, VP_ERR_WRITE, -1, trace->path, "the trace cannot be written: %s", strerror(trace->failed));
-}
-static vp_result vp_impl_trace_is_full(const vp_trace *trace, vp_error *error) {
-    return vp_failf(error, VP_ERR_CAPACITY, -1, trace->path,
-                    "the trace has reached its limit of %llu bytes; nothing more is recorded",
-                    (unsigned long long)trace->max_bytes);
+static vp_result vp_impl_trace_done(const vp_trace *trace, vp_error *error) {
+    if (trace->failed)
+        return vp_error_set(error, trace->failed == ENOMEM ? VP_ERR_MEMORY : VP_ERR_WRITE, -1, trace->path,
+                            strerror(trace->failed));
+    return !trace->state.info.truncated ? VP_OK : vp_error_set(error, VP_ERR_CAPACITY, -1, trace->path,
+        "the trace has reached its limit in bytes; nothing more is recorded");
 }
 static vp_result vp_impl_trace_ready(const vp_trace *trace, vp_error *error) {
     if (!trace) return vp_error_set(error, VP_ERR_RANGE, -1, "trace", "trace is NULL");
     if (trace->closed) return vp_error_set(error, VP_ERR_STATE, -1, trace->path, "the trace is already closed");
-    if (trace->failed) return vp_impl_trace_write_failed(trace, error);
-    return VP_OK;
-}
-static vp_result vp_impl_trace_done(const vp_trace *trace, vp_error *error) {
-    return trace->failed ? vp_impl_trace_write_failed(trace, error) : VP_OK;
+    return trace->failed ? vp_impl_trace_done(trace, error) : VP_OK;
 }
 /* Returns 1 if this many bytes fit. If not, recording stops. */
 static int vp_impl_trace_room(vp_trace *trace, uint64_t bytes) {
-    if (!trace->full && (bytes > trace->max_bytes || trace->state.bytes + bytes + trace->reserve > trace->max_bytes))
-        trace->full = 1;
-    return !trace->full;
-}
-/* *at = the caller's time, relative to base_ns. Returns 0 if it is before base_ns or too far from it. */
-static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {
-    if (ns < trace->base_ns || (uint64_t)ns - (uint64_t)trace->base_ns > (uint64_t)VP_IMPL_TRACE_NS_LIMIT) return 0;
-    *at = (int64_t)((uint64_t)ns - (uint64_t)trace->base_ns);
-    return 1;
-}
-static const vp_trace_device *vp_impl_trace_device(const vp_trace *trace, int32_t id) {
-    for (int32_t i = 0; i < trace->device_count; i++)
-        if (trace->devices[i].id == id) return &trace->devices[i];
-    return NULL;
+    if (bytes > trace->max_bytes || trace->state.info.bytes + bytes + trace->reserve > trace->max_bytes)
+        trace->state.info.truncated = 1;
+    return !trace->state.info.truncated;
 }
 
-/* ---- names and devices ---- */
-VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity) {
-    char own[300], made[600], host[256];
-    size_t bytes, i;
-    if (!name || unix_ns < 0 || (worker && !worker[0])) return VP_ERR_RANGE;
-    if (!worker) {
-        vp_host_name(host, sizeof host);
-        snprintf(own, sizeof own, "%s_%lld", host[0] ? host : "localhost", (long long)vp_process_id());
-        worker = own;
-    }
-    if (strlen(worker) > 500) return VP_ERR_RANGE;
-    int wrote = snprintf(made, sizeof made, "%s.%lld.pt.trace.json", worker, (long long)unix_ns);
-    bytes = wrote > 0 ? (size_t)wrote : 0;
-    if (bytes + 1 > capacity) return VP_ERR_CAPACITY;
-    for (i = 0; i < bytes; i++)
-        if (made[i] == '/') made[i] = '_';
-    memcpy(name, made, bytes + 1);
-    return VP_OK;
-}
-VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major,
-                                          int32_t compute_minor, int32_t multiprocessor_count) {
-    static const struct {
-        int32_t major, minor, threads, shared, optin;
-    } known[] = {{8, 0, 2048, 167936, 166912}, {8, 6, 1536, 102400, 101376},  {8, 9, 1536, 102400, 101376},
-                 {9, 0, 2048, 233472, 232448}, {10, 0, 2048, 233472, 232448}, {12, 0, 1536, 102400, 101376}};
-    vp_trace_device device;
-    memset(&device, 0, sizeof device);
-    device.id = id;
-    device.name = name;
-    device.memory_bytes = memory_bytes;
-    device.compute_major = compute_major;
-    device.compute_minor = compute_minor;
-    device.multiprocessor_count = multiprocessor_count;
-    device.threads_per_block = 1024;
-    device.warp_threads = 32;
-    device.shared_bytes_per_block = 49152;
-    device.registers_per_block = device.registers_per_multiprocessor = 65536;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i].major != compute_major || known[i].minor != compute_minor) continue;
-        device.threads_per_multiprocessor = known[i].threads;
-        device.shared_bytes_per_multiprocessor = known[i].shared;
-        device.shared_bytes_per_block_optin = known[i].optin;
-    }
-    return device;
-}
-VP_API vp_trace_options vp_trace_options_default(void) {
-    vp_trace_options options;
-    const int64_t id = vp_process_id();
-    memset(&options, 0, sizeof options);
-    options.max_bytes = VP_TRACE_MAX_BYTES;
-    options.base_ns = vp_clock_ns();
-    options.base_unix_ns = vp_unix_ns();
-    options.process = options.thread = (int32_t)(id < VP_IMPL_TRACE_PIDS ? id + 1000000 : id);
-    options.process_name = "vlmprof";
-    options.backend = "none";
-    options.world_size = 1;
-    return options;
-}
+VP_EXACT_END
+VP_EXTERN_C_END
+#endif
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) \
+    && !defined(VLMPROF_TRACE_IMPLEMENTATION_DONE)
+#define VLMPROF_TRACE_IMPLEMENTATION_DONE
+VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
-/* ---- the header ---- */
-static vp_result vp_impl_trace_check(const vp_trace_options *options, vp_error *error) {
-    if (!options || !options->path || !options->path[0] || strlen(options->path) > 4000)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "path", "a trace needs a file name");
-    if (!options->process_name || !options->backend)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "options", "process_name and backend must not be NULL");
-    if (options->process < VP_IMPL_TRACE_PIDS || options->thread < 0
-        || options->thread > INT32_MAX - 4 * VP_TRACE_THREADS_LIMIT)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "process",
-                            "must be 64 or more (lower numbers are devices); thread must not be negative");
-    if (options->base_unix_ns < 0)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not be before 1970");
-    if (options->world_size < 1 || options->world_size > VP_TRACE_RANKS_LIMIT || options->rank < 0
-        || options->rank >= options->world_size)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "rank", "must be 0 .. world_size - 1");
-    if (options->device_count < 0 || options->device_count > VP_TRACE_DEVICES_LIMIT
-        || (options->device_count && !options->devices) || options->metadata_count < 0
-        || (options->metadata_count && !options->metadata))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
-    for (int32_t i = 0; i < options->device_count; i++) {
-        if (options->devices[i].id < 0 || options->devices[i].id >= VP_TRACE_DEVICES_LIMIT || !options->devices[i].name)
-            return vp_error_set(error, VP_ERR_RANGE, i, "devices", "a device needs a name and an id of 0..63");
-        for (int32_t k = 0; k < i; k++)
-            if (options->devices[k].id == options->devices[i].id)
-                return vp_error_set(error, VP_ERR_RANGE, i, "devices", "two devices have the same id");
-    }
-    for (int32_t i = 0; i < options->metadata_count; i++) {
-        const vp_trace_metadata *entry = &options->metadata[i];
-        if (!entry->key || !entry->key[0] || !entry->text)
-            return vp_error_set(error, VP_ERR_RANGE, i, "metadata", "key and text must not be NULL");
-        if (vp_utf8_valid_bytes(entry->key, strlen(entry->key)) != strlen(entry->key)
-            || vp_utf8_valid_bytes(entry->text, strlen(entry->text)) != strlen(entry->text))
-            return vp_error_set(error, VP_ERR_RANGE, i, "metadata", "key or text is not UTF-8");
-    }
-    return VP_OK;
-}
-static vp_result vp_impl_trace_sink(void *user, const char *text, size_t bytes) {
-    vp_impl_trace_bytes((vp_trace *)user, text, bytes);
-    return VP_OK;
-}
-static void vp_impl_trace_quote(vp_trace *trace, const char *text) {
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, vp_impl_trace_sink, trace, 0);
-    vp_json_string(&writer, text);
-}
-static void vp_impl_trace_property(vp_trace *trace, const char *key, int64_t value) {
-    if (value > 0) vp_impl_trace_arg(trace, key, value);
-}
-static void vp_impl_trace_properties(vp_trace *trace, const vp_trace_device *device) {
-    trace->args = 0;
-    vp_impl_trace_put(trace, "{");
-    vp_impl_trace_arg(trace, "id", device->id);
-    vp_impl_trace_arg_text(trace, "name", device->name);
-    vp_impl_trace_property(trace, "totalGlobalMem",
-                           device->memory_bytes > (uint64_t)INT64_MAX ? 0 : (int64_t)device->memory_bytes);
-    vp_impl_trace_property(trace, "computeMajor", device->compute_major);
-    if (device->compute_major > 0) vp_impl_trace_arg(trace, "computeMinor", device->compute_minor);
-    vp_impl_trace_property(trace, "maxThreadsPerBlock", device->threads_per_block);
-    vp_impl_trace_property(trace, "maxThreadsPerMultiprocessor", device->threads_per_multiprocessor);
-    vp_impl_trace_property(trace, "regsPerBlock", device->registers_per_block);
-    vp_impl_trace_property(trace, "regsPerMultiprocessor", device->registers_per_multiprocessor);
-    vp_impl_trace_property(trace, "warpSize", device->warp_threads);
-    vp_impl_trace_property(trace, "sharedMemPerBlock", device->shared_bytes_per_block);
-    vp_impl_trace_property(trace, "sharedMemPerMultiprocessor", device->shared_bytes_per_multiprocessor);
-    vp_impl_trace_property(trace, "numSms", device->multiprocessor_count);
-    vp_impl_trace_property(trace, "sharedMemPerBlockOptin", device->shared_bytes_per_block_optin);
-    vp_impl_trace_put(trace, "}");
-}
-/* HTA searches each line for "rank": N, with a blank */
-static void vp_impl_trace_distributed(vp_trace *trace, const vp_trace_options *options) {
-    vp_impl_trace_put(trace, "\"distributedInfo\": {\"backend\": ");
-    vp_impl_trace_text(trace, options->backend, 0);
-    vp_impl_trace_put(trace, ", \"rank\": ");
-    vp_impl_trace_int(trace, options->rank);
-    vp_impl_trace_put(trace, ", \"world_size\": ");
-    vp_impl_trace_int(trace, options->world_size);
-    vp_impl_trace_put(
-        trace,
-        ", \"pg_count\": 1, \"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": ");
-    vp_impl_trace_text(trace, options->backend, 0);
-    vp_impl_trace_put(trace, ", \"pg_size\": ");
-    vp_impl_trace_int(trace, options->world_size);
-    vp_impl_trace_put(trace, ", \"ranks\": [");
-    for (int32_t i = 0; i < options->world_size; i++) {
-        if (i) vp_impl_trace_put(trace, ", ");
-        vp_impl_trace_int(trace, i);
-    }
-    vp_impl_trace_put(trace, "]}], \"nccl_version\": \"none\"},\n");
-}
-/* vp_trace_close overwrites this, so its width must not depend on the values */
-static void vp_impl_trace_flags(const vp_trace *trace, char out[64]) {
-    snprintf(out, 64, "\"trace_truncated\": %d,\n\"dropped_steps\": %20lld,\n", trace->full,
-             (long long)trace->dropped_steps);
-}
-static void vp_impl_trace_head(vp_trace *trace, const vp_trace_options *options) {
-    char flags[64], text[64];
-    char host[256];
-    vp_impl_trace_put(trace, "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
-    for (int32_t i = 0; i < options->device_count; i++) {
-        vp_impl_trace_put(trace, i ? ",\n" : "\n");
-        vp_impl_trace_properties(trace, &options->devices[i]);
-    }
-    vp_impl_trace_put(trace, "\n],\n");
-    if (options->record_shapes) vp_impl_trace_put(trace, "\"record_shapes\": 1,\n");
-    if (options->profile_memory) vp_impl_trace_put(trace, "\"profile_memory\": 1,\n");
-    if (options->with_stack) vp_impl_trace_put(trace, "\"with_stack\": 1,\n");
-    if (options->emulated) vp_impl_trace_put(trace, "\"emulated\": 1,\n");
-    snprintf(text, sizeof text, "%016llX%08lX", (unsigned long long)options->base_unix_ns,
-             (unsigned long)options->process);
-    vp_impl_trace_put(trace, "\"trace_id\": \"");
-    vp_impl_trace_put(trace, text);
-    vp_impl_trace_put(trace, "\",\n\"host_name\": ");
-    vp_host_name(host, sizeof host);
-    vp_impl_trace_text(trace, host, 0);
-    vp_impl_trace_put(trace, ",\n\"generator\": \"vlmprof " VLMPROF_VERSION "\",\n");
-    trace->flags_at = trace->state.bytes;
-    vp_impl_trace_flags(trace, flags);
-    vp_impl_trace_put(trace, flags);
-    for (int32_t i = 0; i < options->metadata_count; i++) {
-        vp_impl_trace_quote(trace, options->metadata[i].key);
-        vp_impl_trace_put(trace, ": ");
-        vp_impl_trace_quote(trace, options->metadata[i].text);
-        vp_impl_trace_put(trace, ",\n");
-    }
-    vp_impl_trace_distributed(trace, options);
-    vp_impl_trace_put(trace, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ");
-    vp_impl_trace_int(trace, options->base_unix_ns);
-    vp_impl_trace_put(trace, ",\n\"traceEvents\": [");
-}
-static void vp_impl_trace_rows(vp_trace *trace, const vp_trace_options *options) {
-    char name[64];
-    vp_impl_trace_label(trace, "process_name", options->process, -1, "name", options->process_name, 0);
-    vp_impl_trace_label(trace, "process_labels", options->process, -1, "labels", "CPU", 0);
-    vp_impl_trace_label(trace, "process_sort_index", options->process, -1, "sort_index", NULL, 0);
-    snprintf(name, sizeof name, "thread %ld (main)", (long)options->thread);
-    vp_impl_trace_name_thread(trace, options->process, options->thread, name, 0);
-    for (int32_t i = 0; i < options->device_count; i++) {
-        const int32_t id = options->devices[i].id;
-        vp_impl_trace_label(trace, "process_name", id, -1, "name", options->process_name, 0);
-        snprintf(name, sizeof name, options->emulated ? "GPU %ld (emulated)" : "GPU %ld", (long)id);
-        vp_impl_trace_label(trace, "process_labels", id, -1, "labels", name, 0);
-        vp_impl_trace_label(trace, "process_sort_index", id, -1, "sort_index", NULL, 5000000 + (int64_t)id);
-        vp_impl_trace_name_thread(trace, id, VP_TRACE_STREAM, "stream 7", VP_TRACE_STREAM);
-    }
-}
-static vp_trace *vp_impl_trace_make(const vp_trace_options *options) {
-    const size_t bytes = strlen(options->path) + 1;
-    vp_trace *trace = (vp_trace *)VP_CALLOC(1, sizeof *trace);
-    if (!trace) return NULL;
-    trace->output.fd = -1;
-    trace->path = (char *)VP_MALLOC(bytes);
-    trace->devices = (vp_trace_device *)VP_CALLOC((size_t)options->device_count + 1, sizeof *trace->devices);
-    if (!trace->path || !trace->devices) {
-        vp_trace_free(trace);
-        return NULL;
-    }
-    memcpy(trace->path, options->path, bytes);
-    if (options->device_count)
-        memcpy(trace->devices, options->devices, (size_t)options->device_count * sizeof *trace->devices);
-    trace->device_count = options->device_count;
-    trace->process = options->process;
-    trace->thread = options->thread;
-    trace->base_ns = options->base_ns;
-    trace->max_bytes = options->max_bytes;
-    trace->reserve = VP_IMPL_TRACE_RESERVE + 6 * bytes;
-    trace->emulated = options->emulated;
-    trace->shapes = options->record_shapes;
-    trace->stacks = options->with_stack;
-    trace->state.first_ns = INT64_MAX;
-    return trace;
-}
-VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error) {
-    vp_result result = vp_impl_trace_check(options, error);
+/* The trace takes a slice of a thread; *tid is its row. */
+static vp_result vp_impl_trace_check_slice(const vp_trace *trace, int32_t thread, const char *name, int64_t begin_ns,
+                                           int64_t end_ns, int64_t *tid, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    int64_t at;
     if (result != VP_OK) return result;
-    if (!trace) return vp_error_set(error, VP_ERR_RANGE, -1, "trace", "the output pointer is NULL");
-    vp_trace *made = vp_impl_trace_make(options);
-    if (!made) return vp_error_set(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
-    result = vp_output_open(options->path, &made->output, error);
-    if (result == VP_OK) {
-        vp_impl_trace_head(made, options);
-        vp_impl_trace_rows(made, options);
-        vp_impl_trace_flush(made);
-        result = vp_impl_trace_done(made, error);
-        if (result == VP_OK && !vp_impl_trace_room(made, VP_IMPL_TRACE_EVENT))
-            result = vp_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be at least %llu here to fit an event",
-                                   (unsigned long long)(made->state.bytes + made->reserve + VP_IMPL_TRACE_EVENT));
+    const char *wrong = !name ? "it has no name"
+        : thread < 0 || thread >= VP_TRACE_THREADS_LIMIT ? "its thread is not 0 to VP_TRACE_THREADS_LIMIT - 1"
+        : end_ns < begin_ns ? "it ends before it begins"
+        : !vp_impl_trace_time(trace, begin_ns, &at) ? "it began before the trace was opened (before base_ns)"
+        : !vp_impl_trace_time(trace, end_ns, &at) ? "it ends too long after the trace was opened" : NULL;
+    *tid = thread ? trace->other_tids + thread : trace->first_tid;
+    return wrong ? vp_error_set(error, VP_ERR_RANGE, -1, name ? name : "slice", wrong) : VP_OK;
+}
+VP_API vp_result vp_trace_thread_name(vp_trace *trace, int32_t thread, const char *name, vp_error *error) {
+    const int64_t base_ns = trace ? trace->base_ns : 0;
+    int64_t tid;
+    vp_result result = vp_impl_trace_check_slice(trace, thread, name, base_ns, base_ns, &tid, error);
+    if (result != VP_OK) return result;
+    if (vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name))) {
+        vp_impl_trace_put(trace, ",\n{'name': 'thread_name', 'ph': 'M', 'ts': 0.000, 'pid': %d, 'tid': %d, 'args': "
+                          "{'name': %q}}", trace->process, tid, name);
+        trace->state.info.events++;
     }
-    if (result != VP_OK) {
+    return vp_impl_trace_done(trace, error);
+}
+VP_API vp_result vp_trace_slice(vp_trace *trace, int32_t thread, const char *name, int64_t begin_ns, int64_t end_ns,
+                                const vp_trace_arg *args, int32_t arg_count, vp_error *error) {
+    int64_t tid;
+    vp_result result = vp_impl_trace_check_slice(trace, thread, name, begin_ns, end_ns, &tid, error);
+    if (result != VP_OK) return result;
+    uint64_t bytes = VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name);
+    for (int32_t i = 0; i < arg_count; i++) {
+        if (!args[i].key || (!args[i].text && !(args[i].number >= -1.7e308 && args[i].number <= 1.7e308)))
+            return vp_error_set(error, VP_ERR_RANGE, i, "args", "a key is NULL, or a number is not finite");
+        bytes += 40 + 6 * (uint64_t)(strlen(args[i].key) + (args[i].text ? strlen(args[i].text) : 0));
+    }
+    if (!vp_impl_trace_room(trace, bytes)) return vp_impl_trace_done(trace, error);
+    vp_impl_trace_event(trace, "cpu_op", name, trace->process, tid, begin_ns - trace->base_ns, end_ns - begin_ns);
+    if (trace->torch) trace->args++, vp_impl_trace_put(trace, "'External id': %d", ++trace->state.external_id);
+    for (int32_t i = 0; i < arg_count; i++) {
+        vp_impl_trace_put(trace, trace->args++ ? ", %q: " : "%q: ", args[i].key);
+        if (args[i].text) vp_impl_trace_put(trace, "%q", args[i].text);
+        else vp_impl_trace_put(trace, "%f", args[i].number);
+    }
+    vp_impl_trace_put(trace, "}}");
+    return vp_impl_trace_done(trace, error);
+}
+VP_API vp_result vp_trace_begin(vp_trace *trace, int32_t thread, const char *name, int64_t at_ns, vp_error *error) {
+    int64_t tid;
+    vp_result result = vp_impl_trace_check_slice(trace, thread, name, at_ns, at_ns, &tid, error);
+    if (result != VP_OK) return result;
+    if (trace->state.info.open_slices == VP_TRACE_OPEN_LIMIT)
+        return vp_error_set(error, VP_ERR_CAPACITY, -1, name, "VP_TRACE_OPEN_LIMIT slices are open");
+    const vp_impl_trace_slice open = {name, thread, at_ns};
+    return trace->open[trace->state.info.open_slices++] = open, VP_OK;
+}
+VP_API vp_result vp_trace_end(vp_trace *trace, int32_t thread, int64_t at_ns, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    int32_t i = result == VP_OK ? trace->state.info.open_slices : 0;
+    while (i > 0 && trace->open[i - 1].thread != thread) i--;
+    if (result != VP_OK) return result;
+    if (!i) return vp_error_set(error, VP_ERR_STATE, -1, "thread", "no slice is open on this thread");
+    const vp_impl_trace_slice *open = &trace->open[i - 1];
+    result = vp_trace_slice(trace, thread, open->name, open->begin_ns, at_ns, NULL, 0, error);
+    if (result != VP_ERR_RANGE) /* then it stays open */
+        memmove(&trace->open[i - 1], &trace->open[i], (size_t)(trace->state.info.open_slices-- - i) * sizeof *open);
+    return result;
+}
+VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    if (!clock || clock->count > clock->capacity || (clock->count && !clock->marks))
+        return vp_error_set(error, VP_ERR_RANGE, -1, "clock", "clock is NULL, or its count exceeds its capacity");
+    for (size_t i = 0; i < clock->count && result == VP_OK; i++)
+        if (clock->marks[i].end_ns == -1)
+            result = vp_error_set(error, VP_ERR_STATE, (int64_t)i, "marks", "a mark is still open");
+    for (size_t i = 0; i < clock->count && result == VP_OK; i++) {
+        const vp_stage_mark *mark = &clock->marks[i];
+        result = vp_trace_slice(trace, clock->thread, mark->name, mark->begin_ns, mark->end_ns, NULL, 0, error);
+    }
+    return result;
+}
+VP_API vp_result vp_trace_counter(vp_trace *trace, const char *name, int64_t at_ns, double value, vp_error *error) {
+    int64_t tid;
+    vp_result result = vp_impl_trace_check_slice(trace, 0, name, at_ns, at_ns, &tid, error);
+    if (result != VP_OK) return result;
+    if (!(value >= -1.7e308 && value <= 1.7e308))
+        return vp_error_set(error, VP_ERR_RANGE, -1, name, "value is not finite");
+    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name)))
+        return vp_impl_trace_done(trace, error);
+    vp_impl_trace_put(trace, ",\n{'ph': 'C', 'name': %q, 'pid': %d, 'ts': %t, 'args': {'value': %f}}", name,
+                      trace->process, at_ns - trace->base_ns, value);
+    vp_impl_trace_saw(trace, at_ns - trace->base_ns, 0);
+    return vp_impl_trace_done(trace, error);
+}
+
+/* ---- begin and end of a trace ---- */
+VP_API vp_result vp_trace_open(const char *path, vp_json_sink sink, void *user, vp_trace **trace, vp_error *error) {
+    if (!trace || (!path && !sink))
+        return vp_error_set(error, VP_ERR_RANGE, -1, "trace", "it is NULL, or path and sink are");
+    vp_trace *made = (vp_trace *)VP_CALLOC(1, sizeof *made);
+    if (!made) return vp_error_set(error, VP_ERR_MEMORY, -1, "trace", "not enough memory");
+    made->path = path ? path : "trace";
+    made->sink = sink, made->user = user;
+    made->max_bytes = VP_TRACE_MAX_BYTES, made->reserve = 16;
+    made->state.first_ns = INT64_MAX;
+    made->process = 1;
+    made->free_tid = VP_TRACE_THREADS_LIMIT;
+    if (path && !(made->file = fopen(path, "wb"))) {
         vp_trace_free(made);
-        return result;
+        return vp_error_set(error, VP_ERR_WRITE, -1, path, strerror(errno));
     }
+    vp_impl_trace_put(made, "{'traceEvents': [\n{'name': 'process_name', 'ph': 'M', 'pid': %d, 'args': {'name': "
+                      "'vlmprof'}}", made->process);
+    made->state.info.events = 1;
     *trace = made;
+    return VP_OK;
+}
+VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    if (result == VP_ERR_RANGE || result == VP_ERR_STATE) return result;
+    if (trace->torch) return vp_error_set(error, VP_ERR_STATE, -1, trace->path, "close it with vp_torch_trace_close");
+    vp_impl_trace_put(trace, "\n]}\n");
+    vp_impl_trace_flush(trace);
+    trace->closed = 1;
+    if (trace->file && fclose(trace->file) != 0 && !trace->failed) trace->failed = errno ? errno : EIO;
+    if (trace->file && trace->failed) remove(trace->path);
+    trace->file = NULL;
+    if (trace->failed) return vp_impl_trace_done(trace, error);
+    if (info) *info = trace->state.info;
     return VP_OK;
 }
 VP_API void vp_trace_free(vp_trace *trace) {
     if (!trace) return;
-    vp_output_discard(&trace->output);
-    VP_FREE(trace->path);
-    VP_FREE(trace->devices);
+    if (trace->file) {
+        fclose(trace->file);
+        remove(trace->path);
+    }
+    for (size_t i = 0; i < trace->row_count; i++) VP_FREE(trace->rows[i].edges);
     VP_FREE(trace);
-}
-
-/* ---- steps ---- */
-static void vp_impl_trace_step(vp_trace *trace, const char *before, int64_t begin, int64_t end) {
-    char name[64];
-    snprintf(name, sizeof name, "%sProfilerStep#%lld", before, (long long)trace->step);
-    vp_impl_trace_slice(trace, "user_annotation", name, trace->process, trace->thread, begin, end - begin);
-    vp_impl_trace_arg(trace, "External id", ++trace->state.external_id);
-    vp_impl_trace_end(trace);
-}
-VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_ns, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
-    int64_t at;
-    if (result != VP_OK) return result;
-    if (trace->step_open) return vp_error_set(error, VP_ERR_STATE, -1, "step", "the previous step is still open");
-    if (step < 0 || step == INT64_MAX || !vp_impl_trace_time(trace, at_ns, &at) || at < trace->step_end_ns)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "step",
-                            "must be 0 or more, and begin after the trace and after the previous step");
-    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) {
-        trace->dropped_steps++;
-        return vp_impl_trace_is_full(trace, error);
-    }
-    trace->step_open = 1;
-    trace->step = step;
-    trace->step_ns = at;
-    return VP_OK;
-}
-/* This works even if the file is full: open events have their room in the reserve. */
-VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
-    int64_t at;
-    if (result != VP_OK) return result;
-    if (!trace->step_open) {
-        if (trace->full && trace->dropped_steps) return vp_impl_trace_is_full(trace, error);
-        return vp_error_set(error, VP_ERR_STATE, -1, "step", "no step is open");
-    }
-    if (!vp_impl_trace_time(trace, at_ns, &at) || at < trace->step_ns)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "step", "must not end before it begins");
-    vp_impl_trace_step(trace, "", trace->step_ns, at);
-    trace->step_open = 0;
-    trace->step_end_ns = at;
-    trace->steps++;
-    return vp_impl_trace_done(trace, error);
-}
-
-/* ---- requests ---- */
-/* the position within a request; times are relative to base_ns */
-typedef struct vp_impl_trace_walk {
-    const vp_trace_run *run;
-    const vp_trace_device *device;     /* NULL: the CPU */
-    int64_t next;                      /* launch */
-    int64_t begin, shift;              /* start of the request on the host; the offset that is added to device times */
-    int64_t host, on_device;           /* cursors: no later event begins before them */
-    int64_t op;                        /* "External id" of the innermost op */
-} vp_impl_trace_walk;
-/* relative to the request's begin; begin INT64_MAX: not known */
-typedef struct vp_impl_trace_edges { int64_t begin, end; } vp_impl_trace_edges;
-
-static void vp_impl_trace_moved(vp_trace *trace, int64_t wanted, int64_t placed) {
-    const int64_t by = placed > wanted ? placed - wanted : wanted - placed;
-    if (by <= VP_IMPL_TRACE_EDGE_NS) return;
-    trace->state.moved_slices++;
-    if (by > trace->state.moved_ns) trace->state.moved_ns = by;
-}
-/* Begins a slice that encloses others. The cursor moves to 1 ns after its begin, and it ends 1 ns after the last slice
- * inside it. */
-static int64_t vp_impl_trace_enter(int64_t *cursor, int64_t wanted) {
-    const int64_t begin = wanted > *cursor ? wanted : *cursor;
-    *cursor = begin + 1;
-    return begin;
-}
-static int64_t vp_impl_trace_leave(int64_t *cursor, int64_t wanted) {
-    const int64_t end = wanted > *cursor + 1 ? wanted : *cursor + 1;
-    *cursor = end;
-    return end;
-}
-/* the wanted end, but before the next launch begins */
-static int64_t vp_impl_trace_until(int64_t wanted, int64_t next) { return next - 2 < wanted ? next - 2 : wanted; }
-/* A slice without inner slices. It begins at the cursor or later, and ends before the next one begins. */
-static vp_impl_trace_edges vp_impl_trace_leaf(vp_trace *trace, int64_t *cursor, int64_t begin, int64_t ns,
-                                              int64_t next) {
-    vp_impl_trace_edges edges;
-    int64_t end = begin + ns;
-    edges.begin = begin > *cursor ? begin : *cursor;
-    edges.end = end < next ? end : next;
-    if (edges.end < edges.begin) edges.end = edges.begin;
-    *cursor = edges.end;
-    vp_impl_trace_moved(trace, begin, edges.begin);
-    vp_impl_trace_moved(trace, end, edges.end);
-    return edges;
-}
-static int64_t vp_impl_trace_host_of(const vp_impl_trace_walk *walk, int64_t index) {
-    return index < walk->run->launch_count ? walk->begin + walk->run->launches[index].host_begin_ns : INT64_MAX;
-}
-static int64_t vp_impl_trace_device_of(const vp_impl_trace_walk *walk, int64_t index) {
-    return index < walk->run->launch_count ? walk->begin + walk->shift + walk->run->launches[index].begin_ns
-                                           : INT64_MAX;
-}
-
-static void vp_impl_trace_list(vp_trace *trace, const char *key, const int32_t *values, int32_t count) {
-    vp_impl_trace_key(trace, key);
-    for (int32_t i = 0; i < count; i++) {
-        vp_impl_trace_put(trace, i ? ", " : "[");
-        vp_impl_trace_int(trace, values[i]);
-    }
-    vp_impl_trace_put(trace, count ? "]" : "[]");
-}
-/* "Input Dims" of a launch, by the meaning of vp_launch.shape: operands of a product, queries and keys of attention, or
- * rows. */
-static void vp_impl_trace_dims(vp_trace *trace, const int32_t *shape, int32_t dimensions) {
-    char text[120];
-    if (dimensions == 3)
-        snprintf(text, sizeof text, "[[%d, %d], [%d, %d]]", (int)shape[0], (int)shape[2], (int)shape[2], (int)shape[1]);
-    else if (dimensions == 4)
-        snprintf(text, sizeof text, "[[%d, %d, %d], [%d, %d, %d]]", (int)shape[0], (int)shape[1], (int)shape[3],
-                 (int)shape[0], (int)shape[2], (int)shape[3]);
-    else if (dimensions == 2) snprintf(text, sizeof text, "[[%d, %d]]", (int)shape[0], (int)shape[1]);
-    else if (dimensions == 1) snprintf(text, sizeof text, "[[%d]]", (int)shape[0]);
-    else snprintf(text, sizeof text, "[]");
-    vp_impl_trace_key(trace, "Input Dims");
-    vp_impl_trace_put(trace, text);
-}
-static void vp_impl_trace_op_args(vp_trace *trace, int64_t id) {
-    vp_impl_trace_arg(trace, "External id", id);
-    vp_impl_trace_arg(trace, "Record function id", 0);
-    vp_impl_trace_arg(trace, "Ev Idx", trace->state.event_index++);
-}
-static int64_t vp_impl_trace_whole(uint64_t count) { return count > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)count; }
-/* Writes a launch as a host operation. */
-static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, int64_t id, int64_t begin, int64_t end) {
-    char stack[64];
-    vp_impl_trace_slice(trace, "cpu_op", launch->name, trace->process, trace->thread, begin, end - begin);
-    vp_impl_trace_op_args(trace, id);
-    if (trace->shapes) vp_impl_trace_dims(trace, launch->shape, launch->dimensions);
-    if (trace->stacks) {
-        snprintf(stack, sizeof stack, "%.40s(%d): ", launch->file, (int)launch->line);
-        vp_impl_trace_key(trace, "Call stack");
-        vp_impl_trace_put(trace, "\"");
-        vp_impl_trace_put(trace, stack);
-        vp_impl_trace_put(trace, vp_impl_trace_parts[launch->part]);
-        vp_impl_trace_put(trace, "\"");
-    }
-    vp_impl_trace_arg(trace, "flops", vp_impl_trace_whole(launch->flops));
-    vp_impl_trace_arg(trace, "bytes", vp_impl_trace_whole(launch->bytes));
-    vp_impl_trace_end(trace);
-}
-/* The share of a multiprocessor's threads that a kernel can keep busy, in percent; -1: unknown.
- * source:  kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads,
- *          registers, shared memory, and at most 32 blocks */
-static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_launch *launch) {
-    double resident = 32.0, blocks;
-    if (device->threads_per_multiprocessor <= 0 || device->multiprocessor_count <= 0 || !launch->grid
-        || !launch->threads)
-        return -1;
-    blocks = (double)(device->threads_per_multiprocessor / (int32_t)(launch->threads > 4096 ? 4096 : launch->threads));
-    if (blocks < resident) resident = blocks;
-    if (launch->registers && device->registers_per_multiprocessor > 0) {
-        /* registers are allocated per warp, 256 at a time */
-        const double warps = floor((double)device->registers_per_multiprocessor
-                                   / (ceil(launch->registers * 32.0 / 256.0) * 256.0));
-        blocks = floor(warps / ceil(launch->threads / 32.0));
-        if (blocks < resident) resident = blocks;
-    }
-    if (launch->shared_bytes && device->shared_bytes_per_multiprocessor > 0) {
-        blocks = floor((double)device->shared_bytes_per_multiprocessor / (launch->shared_bytes + 1024.0));
-        if (blocks < resident) resident = blocks;
-    }
-    blocks = (double)launch->grid / device->multiprocessor_count;
-    if (blocks < resident) resident = blocks;
-    return (int64_t)(0.5 + 100.0 * resident * launch->threads / device->threads_per_multiprocessor);
-}
-static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch) {
-    const int64_t occupancy = vp_impl_trace_occupancy(device, launch);
-    /* the launch geometry of cuBLAS's products is unknown, and readers handle missing values better than zeros */
-    if (launch->grid && launch->threads) {
-        const int32_t grid[3] = {(int32_t)(launch->grid > INT32_MAX ? INT32_MAX : launch->grid), 1, 1},
-                      block[3] = {(int32_t)(launch->threads & 0xffff), 1, 1};
-        vp_impl_trace_arg(trace, "registers per thread", launch->registers);
-        vp_impl_trace_arg(trace, "shared memory", launch->shared_bytes);
-        if (device->multiprocessor_count > 0) {
-            const double blocks = (double)launch->grid / device->multiprocessor_count;
-            vp_impl_trace_arg_real(trace, "blocks per SM", blocks);
-            vp_impl_trace_arg_real(trace, "warps per SM", blocks * launch->threads / 32.0);
-        }
-        vp_impl_trace_list(trace, "grid", grid, 3);
-        vp_impl_trace_list(trace, "block", block, 3);
-        if (occupancy >= 0) vp_impl_trace_arg(trace, "est. achieved occupancy %", occupancy);
-    }
-    vp_impl_trace_arg(trace, "flops", vp_impl_trace_whole(launch->flops));
-    vp_impl_trace_arg(trace, "bytes", vp_impl_trace_whole(launch->bytes));
-}
-/* Writes the device's part of a launch. */
-static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch,
-                                       int64_t op, int64_t correlation, vp_impl_trace_edges at) {
-    static const char *const copies[] = {"", "Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)",
-                                         "Memcpy DtoH (Device -> Pinned)"};
-    const int kernel = launch->kind == VP_LAUNCH_KERNEL;
-    const char *name = launch->kernel ? launch->kernel : launch->name;
-    vp_impl_trace_slice(trace, kernel ? "kernel" : "gpu_memcpy", kernel ? name : copies[launch->kind], device->id,
-                        VP_TRACE_STREAM, at.begin, at.end - at.begin);
-    vp_impl_trace_arg(trace, "External id", op);
-    if (kernel) vp_impl_trace_arg(trace, "queued", 0);
-    vp_impl_trace_arg(trace, "device", device->id);
-    vp_impl_trace_arg(trace, "context", 1);
-    vp_impl_trace_arg(trace, "stream", VP_TRACE_STREAM);
-    vp_impl_trace_arg(trace, "correlation", correlation);
-    if (kernel) vp_impl_trace_kernel_args(trace, device, launch);
-    else {
-        /* a copy within the device is counted twice in vp_launch.bytes: read and written */
-        const int64_t bytes = vp_impl_trace_whole(launch->kind == VP_LAUNCH_COPY ? launch->bytes / 2 : launch->bytes);
-        vp_impl_trace_arg(trace, "bytes", bytes);
-        vp_impl_trace_arg_real(trace, "memory bandwidth (GB/s)",
-                               at.end > at.begin ? (double)bytes / (double)(at.end - at.begin) : 0.0);
-    }
-    vp_impl_trace_end(trace);
-}
-/* Writes one launch: on the CPU, an op; on a GPU, the runtime call, the device's slice, and the flow between the
- * two. */
-static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
-    const vp_launch *launch = &walk->run->launches[walk->next];
-    const int copy = launch->kind != VP_LAUNCH_KERNEL, own = walk->device && (trace->shapes || trace->stacks);
-    const int64_t begin = walk->begin + launch->host_begin_ns;
-    int64_t op = walk->op, correlation, around = 0;
-    vp_impl_trace_edges host, on;
-    if (own) around = vp_impl_trace_enter(&walk->host, begin - 1);
-    host = vp_impl_trace_leaf(trace, &walk->host, begin, launch->host_ns, vp_impl_trace_host_of(walk, walk->next + 1));
-    if (!walk->device) vp_impl_trace_launch_op(trace, launch, ++trace->state.external_id, host.begin, host.end);
-    else {
-        if (own)
-            vp_impl_trace_launch_op(trace, launch, op = ++trace->state.external_id, around,
-                                    vp_impl_trace_leave(&walk->host, host.end));
-        correlation = ++trace->state.correlation;
-        /* edges of enclosing slices may have moved the call */
-        if (walk->on_device <= host.begin) walk->on_device = host.begin + 1;
-        on = vp_impl_trace_leaf(trace, &walk->on_device, vp_impl_trace_device_of(walk, walk->next), launch->ns,
-                                vp_impl_trace_device_of(walk, walk->next + 1));
-        vp_impl_trace_slice(trace, "cuda_runtime",
-                            launch->node ? "cudaGraphLaunch" : copy ? "cudaMemcpyAsync" : "cudaLaunchKernel",
-                            trace->process, trace->thread, host.begin, host.end - host.begin);
-        vp_impl_trace_arg(trace, "External id", op);
-        vp_impl_trace_arg(trace, "cbid", launch->node ? 311 : copy ? 41 : 211);
-        /* one call launched the whole graph; each node gets a share of the call's time */
-        if (launch->node) vp_impl_trace_arg(trace, "graph node", launch->node);
-        vp_impl_trace_arg(trace, "correlation", correlation);
-        vp_impl_trace_end(trace);
-        vp_impl_trace_flow(trace, 1, correlation, trace->process, trace->thread, host.begin);
-        vp_impl_trace_device_slice(trace, walk->device, launch, op, correlation, on);
-        vp_impl_trace_flow(trace, 0, correlation, walk->device->id, VP_TRACE_STREAM, on.begin);
-    }
-    trace->state.launches++;
-    walk->next++;
-}
-/* Writes the launches before `to`. An op encloses each run of launches with the same part and block. */
-static void vp_impl_trace_unit(vp_trace *trace, vp_impl_trace_walk *walk, int64_t to) {
-    while (walk->next < to) {
-        const vp_launch *first = &walk->run->launches[walk->next], *last;
-        char name[64];
-        int64_t until = walk->next + 1,
-                begin = vp_impl_trace_enter(&walk->host, vp_impl_trace_host_of(walk, walk->next) - 1), end;
-        while (until < to && walk->run->launches[until].part == first->part
-               && walk->run->launches[until].block == first->block)
-            until++;
-        walk->op = ++trace->state.external_id;
-        {
-            const int64_t id = walk->op;
-            while (walk->next < until) vp_impl_trace_launch(trace, walk);
-            last = &walk->run->launches[until - 1];
-            end = vp_impl_trace_until(walk->begin + last->host_begin_ns + last->host_ns,
-                                      vp_impl_trace_host_of(walk, walk->next));
-            end = vp_impl_trace_leave(&walk->host, end);
-            snprintf(name, sizeof name, "vlmprof::%s", vp_impl_trace_parts[first->part]);
-            vp_impl_trace_slice(trace, "cpu_op", name, trace->process, trace->thread, begin, end - begin);
-            vp_impl_trace_op_args(trace, id);
-            if (first->block >= 0) vp_impl_trace_arg(trace, "model block", first->block);
-            vp_impl_trace_end(trace);
-        }
-    }
-}
-/* Returns 1 if a unit fits. First an upper bound is tried; if it does not fit, a counting-only attempt decides. The
- * unit includes two annotations. */
-static int vp_impl_trace_fits(vp_trace *trace, const vp_impl_trace_walk *walk, int64_t to) {
-    const uint64_t around = 4 * VP_IMPL_TRACE_EVENT;
-    uint64_t bound = around;
-    vp_impl_trace_state state;
-    if (trace->full) return 0;
-    for (int64_t i = walk->next; i < to; i++) bound += VP_IMPL_TRACE_LAUNCH + 4 * strlen(walk->run->launches[i].name);
-    if (trace->state.bytes + bound + trace->reserve <= trace->max_bytes) return 1;
-    state = trace->state;
-    vp_impl_trace_walk copy = *walk;
-    trace->counting = 1;
-    vp_impl_trace_unit(trace, &copy, to);
-    trace->counting = 0;
-    bound = trace->state.bytes - state.bytes + around;
-    trace->state = state;
-    return vp_impl_trace_room(trace, bound);
-}
-/* The enclosing slices of a stage or decode step, on the host and on the device. */
-typedef struct vp_impl_trace_around { int64_t host, device; } vp_impl_trace_around;
-static vp_impl_trace_around vp_impl_trace_open_around(vp_impl_trace_walk *walk, vp_impl_trace_edges host,
-                                                      vp_impl_trace_edges device, int64_t to) {
-    int64_t host_at = walk->next < to ? vp_impl_trace_host_of(walk, walk->next) - 1 : INT64_MAX,
-            device_at = walk->next < to ? vp_impl_trace_device_of(walk, walk->next) - 1 : INT64_MAX;
-    vp_impl_trace_around around = {0, 0};
-    if (host.begin != INT64_MAX && walk->begin + host.begin < host_at) host_at = walk->begin + host.begin;
-    if (device.begin != INT64_MAX && walk->begin + walk->shift + device.begin < device_at)
-        device_at = walk->begin + walk->shift + device.begin;
-    around.host = vp_impl_trace_enter(&walk->host, host_at == INT64_MAX ? walk->host : host_at);
-    if (walk->device)
-        around.device = vp_impl_trace_enter(&walk->on_device, device_at == INT64_MAX ? walk->on_device : device_at);
-    return around;
-}
-static void vp_impl_trace_close_around(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_around around,
-                                       vp_impl_trace_edges host, vp_impl_trace_edges device, const char *name) {
-    int64_t end = host.begin == INT64_MAX
-                      ? 0
-                      : vp_impl_trace_until(walk->begin + host.end, vp_impl_trace_host_of(walk, walk->next));
-    end = vp_impl_trace_leave(&walk->host, end);
-    vp_impl_trace_slice(trace, "user_annotation", name, trace->process, trace->thread, around.host, end - around.host);
-    vp_impl_trace_arg(trace, "External id", ++trace->state.external_id);
-    vp_impl_trace_end(trace);
-    if (!walk->device) return;
-    end = device.begin == INT64_MAX
-              ? 0
-              : vp_impl_trace_until(walk->begin + walk->shift + device.end, vp_impl_trace_device_of(walk, walk->next));
-    end = vp_impl_trace_leave(&walk->on_device, end);
-    vp_impl_trace_slice(trace, "gpu_user_annotation", name, walk->device->id, VP_TRACE_STREAM, around.device,
-                        end - around.device);
-    vp_impl_trace_arg(trace, "External id", trace->state.external_id);
-    vp_impl_trace_arg(trace, "device clock offset ns", walk->shift);
-    vp_impl_trace_end(trace);
-}
-static int64_t vp_impl_trace_end_of(const vp_impl_trace_walk *walk, int32_t stage, int32_t step) {
-    int64_t i = walk->next;
-    while (i < walk->run->launch_count && walk->run->launches[i].stage == stage
-           && (step < 0 || walk->run->launches[i].step == step))
-        i++;
-    return i;
-}
-/* The decode steps. On the processor that does the work, they follow one another according to their times; the first
- * begins with the stage or its launches. On the host of a GPU, only launches show them. */
-static void vp_impl_trace_steps(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_edges host_stage,
-                                vp_impl_trace_edges device_stage) {
-    const vp_impl_trace_edges unknown = {INT64_MAX, INT64_MAX};
-    int64_t at = walk->device ? device_stage.begin : host_stage.begin;
-    int32_t step, taken = 0;
-    while (!trace->full) {
-        const int more = walk->next < walk->run->launch_count
-                         && walk->run->launches[walk->next].stage == VP_STAGE_DECODE;
-        vp_impl_trace_around around;
-        vp_impl_trace_edges edges;
-        char name[32];
-        int64_t to;
-        if (!more && taken >= walk->run->step_count) break;
-        step = more ? walk->run->launches[walk->next].step : taken + 1;
-        to = vp_impl_trace_end_of(walk, VP_STAGE_DECODE, step);
-        if (!vp_impl_trace_fits(trace, walk, to)) break;
-        edges = unknown;
-        if (at == INT64_MAX && !walk->device && more) at = vp_impl_trace_host_of(walk, walk->next) - walk->begin;
-        if (at != INT64_MAX && taken < walk->run->step_count) {
-            edges.begin = at;
-            edges.end = at += walk->run->step_ns[taken];
-        }
-        taken++;
-        if (!more && edges.begin == INT64_MAX) continue;
-        snprintf(name, sizeof name, "decode[%ld]", (long)step);
-        around = vp_impl_trace_open_around(walk, walk->device ? unknown : edges, walk->device ? edges : unknown, to);
-        vp_impl_trace_unit(trace, walk, to);
-        vp_impl_trace_close_around(trace, walk, around, walk->device ? unknown : edges,
-                                   walk->device ? edges : unknown, name);
-    }
-}
-static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32_t stage, vp_impl_trace_edges host,
-                                vp_impl_trace_edges device) {
-    const int64_t to = vp_impl_trace_end_of(walk, stage, -1);
-    const int decode = stage == VP_STAGE_DECODE;
-    vp_impl_trace_around around;
-    char name[64];
-    if (trace->full || (to == walk->next && host.begin == INT64_MAX && device.begin == INT64_MAX)) return;
-    if (!vp_impl_trace_fits(
-            trace, walk,
-            decode ? vp_impl_trace_end_of(walk, stage, walk->next < to ? walk->run->launches[walk->next].step : 0)
-                   : to))
-        return;
-    snprintf(name, sizeof name, "stage::%s", vp_impl_trace_stages[stage]);
-    around = vp_impl_trace_open_around(walk, host, device, to);
-    if (decode) vp_impl_trace_steps(trace, walk, host, device);
-    else vp_impl_trace_unit(trace, walk, to);
-    vp_impl_trace_close_around(trace, walk, around, host, device, name);
-}
-/* Reports the item and member of the run that is outside its range. */
-static vp_result vp_impl_trace_refuse(vp_error *error, const char *list, int64_t index, const char *member) {
-    char where[80];
-    snprintf(where, sizeof where, "run.%s[%lld]%s%s", list, (long long)index, *member ? "." : "", member);
-    return vp_error_set(error, VP_ERR_RANGE, index, where,
-                        "outside its range; see vlmprof_stages.h and vlmprof_trace.h");
-}
-/* Spans are unordered. Those of one thread do not overlap. */
-static vp_result vp_impl_trace_check_spans(const vp_trace_run *run, vp_error *error) {
-    for (int64_t i = 0; i < run->span_count; i++) {
-        const vp_span *span = &run->spans[i];
-        const char *member = span->launch < 0 ? "launch"
-                             : span->thread < 0 || span->thread >= VP_TRACE_THREADS_LIMIT ? "thread"
-                             : span->begin_ns < 0 || span->begin_ns > VP_IMPL_TRACE_NS_LIMIT ? "begin_ns"
-                             : span->ns < 0 || span->ns > VP_IMPL_TRACE_NS_LIMIT ? "ns" : NULL;
-        if (member) return vp_impl_trace_refuse(error, "spans", i, member);
-    }
-    return VP_OK;
-}
-/* writes the workers' spans for the launches that were written */
-static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk) {
-    for (int64_t i = 0; i < walk->run->span_count && !trace->full; i++) {
-        const vp_span *span = &walk->run->spans[i];
-        const char *name;
-        if (span->launch >= walk->next) continue; /* dropped, or the caller's buffer was full */
-        name = walk->run->launches[span->launch].name;
-        if (!vp_impl_trace_room(trace, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
-        vp_impl_trace_slice(trace, "thread_span", name, trace->process,
-                            vp_impl_trace_track(trace, 0, span->thread, NULL), walk->begin + span->begin_ns, span->ns);
-        vp_impl_trace_arg(trace, "launch", span->launch);
-        vp_impl_trace_end(trace);
-    }
-}
-/* The member of a launch that is outside its range, or NULL. */
-static const char *vp_impl_trace_bad_member(const vp_launch *launch) {
-    const int64_t limit = VP_IMPL_TRACE_NS_LIMIT;
-    return !launch->name ? "name"
-           : !launch->file ? "file"
-           : launch->stage < 0 || launch->stage >= VP_STAGE_COUNT ? "stage"
-           : launch->part < 0 || launch->part >= VP_PART_COUNT ? "part"
-           : launch->kind < VP_LAUNCH_KERNEL || launch->kind > VP_LAUNCH_COPY_TO_HOST ? "kind"
-           : launch->step < 0 ? "step"
-           : launch->dimensions < 0 || launch->dimensions > 4 ? "dimensions"
-           : launch->begin_ns < 0 || launch->begin_ns > limit ? "begin_ns"
-           : launch->ns < 0 || launch->ns > limit ? "ns"
-           : launch->host_begin_ns < 0 || launch->host_begin_ns > limit ? "host_begin_ns"
-           : launch->host_ns < 0 || launch->host_ns > limit ? "host_ns" : NULL;
-}
-/* *shift: the offset described at vp_trace_launches. */
-static vp_result vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_run *run, int64_t begin, int64_t *shift,
-                                         vp_error *error) {
-    int64_t i, least = 0;
-    const vp_launch *before = NULL;
-    for (i = 0; i < run->launch_count; i++) {
-        const vp_launch *launch = &run->launches[i];
-        const char *member = vp_impl_trace_bad_member(launch);
-        if (member) return vp_impl_trace_refuse(error, "launches", i, member);
-        if (before
-            && (launch->stage < before->stage || (launch->stage == before->stage && launch->step < before->step)))
-            return vp_error_set(error, VP_ERR_MISMATCH, i, "launches",
-                                "a launch of an earlier stage or decode step follows a later one");
-        if (launch->host_begin_ns - launch->begin_ns >= least) least = launch->host_begin_ns - launch->begin_ns + 1;
-        before = launch;
-    }
-    for (i = 0; i < run->step_count; i++)
-        if (run->step_ns[i] < 0 || run->step_ns[i] > VP_IMPL_TRACE_NS_LIMIT / (run->step_count + 1))
-            return vp_impl_trace_refuse(error, "step_ns", i, "");
-    for (i = 0; run->times && i < VP_STAGE_COUNT; i++) {
-        const vp_stage_times *times = run->times;
-        const int64_t limit = VP_IMPL_TRACE_NS_LIMIT / 16;
-        if (times->begin_ns[i] < 0 || times->begin_ns[i] > limit)
-            return vp_impl_trace_refuse(error, "times->begin_ns", i, "");
-        if (times->wall_ns[i] < 0 || times->wall_ns[i] > limit)
-            return vp_impl_trace_refuse(error, "times->wall_ns", i, "");
-        if (times->device_ns[i] < 0 || times->device_ns[i] > limit)
-            return vp_impl_trace_refuse(error, "times->device_ns", i, "");
-    }
-    if (run->device >= 0 && trace->state.device_ns[run->device] - begin > least)
-        least = trace->state.device_ns[run->device] - begin;
-    *shift = least;
-    return VP_OK;
-}
-VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
-    vp_impl_trace_edges host = {0, 0}, device = {0, 0}, unknown = {INT64_MAX, INT64_MAX};
-    vp_impl_trace_walk walk;
-    int64_t launches;
-    if (result != VP_OK) return result;
-    memset(&walk, 0, sizeof walk);
-    if (!run) return vp_error_set(error, VP_ERR_RANGE, -1, "run", "run is NULL");
-    if (run->launch_count < 0 || (run->launch_count && !run->launches))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "run.launches", "launch_count is negative, or launches is NULL");
-    if (run->step_count < 0 || (run->step_count && !run->step_ns))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "run.step_ns", "step_count is negative, or step_ns is NULL");
-    if (run->span_count < 0 || (run->span_count && !run->spans))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "run.spans", "span_count is negative, or spans is NULL");
-    if (!vp_impl_trace_time(trace, run->begin_ns, &walk.begin))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "run.begin_ns", "the request began before the trace's base_ns");
-    if (run->device < -1)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "run.device", "expected -1 for the CPU, or a device's id");
-    if (run->device >= 0 && !(walk.device = vp_impl_trace_device(trace, run->device)))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "run.device", "the trace was opened without this device");
-    if ((result = vp_impl_trace_check_run(trace, run, walk.begin, &walk.shift, error)) != VP_OK
-        || (result = vp_impl_trace_check_spans(run, error)) != VP_OK)
-        return result;
-    walk.run = run;
-    walk.host = walk.begin;
-    walk.on_device = run->device >= 0 && trace->state.device_ns[run->device] > walk.begin
-                         ? trace->state.device_ns[run->device]
-                         : walk.begin;
-    launches = trace->state.launches;
-    for (int32_t stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
-        const int known = run->times && run->times->ran[stage];
-        /* on the CPU, step times are enough to place the decode stage */
-        const int is_by_steps = !known && stage == VP_STAGE_DECODE && run->device < 0
-                                && walk.next == run->launch_count && run->step_count;
-        host.begin = host.end;
-        for (int32_t step = 0; is_by_steps && step < run->step_count; step++) host.end += run->step_ns[step];
-        if (known) {
-            host.end += run->times->wall_ns[stage];
-            device.begin = run->times->begin_ns[stage];
-            device.end = device.begin + run->times->device_ns[stage];
-        }
-        /* an emulated device does not use the caller's clock, so only launches show the host's time */
-        vp_impl_trace_stage(trace, &walk, stage, is_by_steps || (known && !trace->emulated) ? host : unknown,
-                            known ? device : unknown);
-    }
-    if (walk.device) trace->state.device_ns[run->device] = walk.on_device;
-    vp_impl_trace_spans(trace, &walk);
-    trace->dropped_launches += run->launch_count - (trace->state.launches - launches);
-    if (trace->failed) return vp_impl_trace_write_failed(trace, error);
-    return trace->full ? vp_impl_trace_is_full(trace, error) : VP_OK;
-}
-
-/* ---- ranges, memory, counters ---- */
-/* "file(line): name;.." innermost first, as torch writes it */
-static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_t index) {
-    vp_impl_trace_key(trace, "Call stack");
-    vp_impl_trace_put(trace, "\"");
-    for (int frame = 0; index >= 0 && frame < VP_IMPL_TRACE_FRAMES; index = ranges->records[index].parent, frame++) {
-        const vp_range_record *range = &ranges->records[index];
-        const char *texts[2];
-        texts[0] = range->file ? range->file : "unknown";
-        texts[1] = range->name;
-        if (frame) vp_impl_trace_put(trace, ";");
-        for (int k = 0; k < 2; k++) {
-            const char *character = texts[k];
-            if (k) {
-                vp_impl_trace_put(trace, "(");
-                vp_impl_trace_int(trace, range->line);
-                vp_impl_trace_put(trace, "): ");
-            }
-            /* drops characters that a name must not contain, instead of replacing the whole text */
-            for (; *character; character++)
-                if ((unsigned char)*character >= 32 && (unsigned char)*character < 127 && *character != '"'
-                    && *character != ';')
-                    vp_impl_trace_bytes(trace, *character == '\\' ? "/" : character, 1);
-        }
-    }
-    vp_impl_trace_put(trace, "\"");
-}
-static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_t index, int64_t begin) {
-    const vp_range_record *range = &ranges->records[index];
-    const int64_t track = ranges->thread ? vp_impl_trace_track(trace, 1, ranges->thread, ranges->thread_name)
-                                         : trace->thread;
-    vp_impl_trace_slice(trace, "cpu_op", range->name, trace->process, track, begin, range->end_ns - range->begin_ns);
-    vp_impl_trace_op_args(trace, ++trace->state.external_id);
-    if (trace->shapes && range->payload.dimensions) {
-        vp_impl_trace_key(trace, "Input Dims");
-        vp_impl_trace_put(trace, "[");
-        {
-            for (int32_t k = 0; k < range->payload.dimensions; k++) {
-                vp_impl_trace_put(trace, k ? ", " : "[");
-                vp_impl_trace_int(trace, range->payload.shape[k]);
-            }
-        }
-        vp_impl_trace_put(trace, "]]");
-    }
-    if (trace->stacks) vp_impl_trace_stack(trace, ranges, index);
-    if (range->payload.flops) vp_impl_trace_arg(trace, "flops", range->payload.flops);
-    if (range->payload.bytes) vp_impl_trace_arg(trace, "bytes", range->payload.bytes);
-    vp_impl_trace_end(trace);
-}
-/* Ranges are in order of their start. Each is inside its parent, and after earlier ranges that do not enclose it.
- * Returns the index of the first wrong one, with the reason in *what; -1 if there is none. */
-static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *ranges, const char **what) {
-    int64_t i, before, at;
-    for (i = 0; i < ranges->count; i++) {
-        const vp_range_record *range = &ranges->records[i];
-        *what = "it has no name";
-        if (!range->name) return i;
-        *what = "it ends before it begins";
-        if (range->end_ns < range->begin_ns) return i;
-        *what = "it began before the trace was opened (before base_ns)";
-        if (!vp_impl_trace_time(trace, range->begin_ns, &at)) return i;
-        *what = "it ends too long after the trace was opened";
-        if (!vp_impl_trace_time(trace, range->end_ns, &at)) return i;
-        *what = "its payload has more than 4 dimensions, or negative flops or bytes";
-        if (range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
-            || range->payload.bytes < 0)
-            return i;
-        *what = "it does not nest within its parent, or overlaps the previous range";
-        if (range->parent < -1 || range->parent >= i) return i;
-        if (range->parent >= 0
-            && (range->begin_ns < ranges->records[range->parent].begin_ns
-                || range->end_ns > ranges->records[range->parent].end_ns))
-            return i;
-        for (before = i - 1; before > range->parent; before = ranges->records[before].parent)
-            if (range->begin_ns < ranges->records[before].end_ns) return i;
-        if (before != range->parent) return i;
-    }
-    return -1;
-}
-/* `list` is what the caller passed: "ranges" or "marks". */
-static vp_result vp_impl_trace_all_ranges(vp_trace *trace, const vp_ranges *ranges, const char *list, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
-    int64_t i, at = 0;
-    const char *what = "";
-    char where[40];
-    if (result != VP_OK) return result;
-    if (!ranges || ranges->count < 0 || (ranges->count && !ranges->records))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "ranges", "ranges is NULL, or its count is negative");
-    if (ranges->thread < 0 || ranges->thread >= VP_TRACE_THREADS_LIMIT)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "ranges.thread", "expected 0 to VP_TRACE_THREADS_LIMIT - 1");
-    for (i = 0; i < ranges->count; i++)
-        if (ranges->records[i].end_ns == INT64_MIN)
-            return vp_error_set(error, VP_ERR_STATE, i, list,
-                                *list == 'm' ? "a mark is still open" : "a range is still open");
-    if ((i = vp_impl_trace_bad_range(trace, ranges, &what)) >= 0) {
-        snprintf(where, sizeof where, "%s[%lld]", list, (long long)i);
-        return vp_error_set(error, VP_ERR_RANGE, i, where, what);
-    }
-    for (i = 0; i < ranges->count && !trace->full; i++) {
-        vp_impl_trace_state state = trace->state;
-        uint64_t bytes;
-        vp_impl_trace_time(trace, ranges->records[i].begin_ns, &at);
-        trace->counting = 1;
-        vp_impl_trace_range(trace, ranges, i, at);
-        trace->counting = 0;
-        bytes = trace->state.bytes - state.bytes;
-        trace->state = state;
-        if (vp_impl_trace_room(trace, bytes)) vp_impl_trace_range(trace, ranges, i, at);
-    }
-    if (trace->failed) return vp_impl_trace_write_failed(trace, error);
-    return trace->full ? vp_impl_trace_is_full(trace, error) : VP_OK;
-}
-VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error) {
-    return vp_impl_trace_all_ranges(trace, ranges, "ranges", error);
-}
-VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error) {
-    vp_ranges ranges;
-    vp_result result = vp_impl_trace_ready(trace, error);
-    size_t i, bytes;
-    if (result != VP_OK) return result;
-    if (!clock || clock->count > clock->capacity || (clock->count && !clock->marks))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "clock", "clock is NULL, or its count exceeds its capacity");
-    memset(&ranges, 0, sizeof ranges);
-    if (clock->count > INT64_MAX / sizeof *ranges.records
-        || !vp_size_multiply(clock->count ? clock->count : 1, sizeof *ranges.records, &bytes)
-        || !(ranges.records = (vp_range_record *)VP_MALLOC(bytes)))
-        return vp_error_set(error, VP_ERR_MEMORY, -1, "clock", "not enough memory for its marks");
-    memset(ranges.records, 0, bytes);
-    ranges.capacity = ranges.count = (int64_t)clock->count;
-    for (i = 0; i < clock->count; i++) {
-        const vp_stage_mark *mark = &clock->marks[i];
-        vp_range_record *range = &ranges.records[i];
-        range->name = mark->name;
-        range->parent = mark->inside < i ? (int64_t)mark->inside : mark->inside == SIZE_MAX ? -1 : ranges.count;
-        range->begin_ns = mark->begin_ns;
-        range->end_ns = mark->end_ns == -1 ? INT64_MIN : mark->end_ns;
-    }
-    result = vp_impl_trace_all_ranges(trace, &ranges, "marks", error);
-    VP_FREE(ranges.records);
-    return result;
-}
-VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes,
-                                 uint64_t allocated_bytes, uint64_t reserved_bytes, vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
-    int64_t at;
-    if (result != VP_OK) return result;
-    if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "device",
-                            "the trace was opened without this device, or the time is before base_ns");
-    if (address > (uint64_t)INT64_MAX || allocated_bytes > (uint64_t)INT64_MAX || reserved_bytes > (uint64_t)INT64_MAX)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "bytes", "must be below 2^63");
-    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) return vp_impl_trace_is_full(trace, error);
-    vp_impl_trace_put(
-        trace, ",\n{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": \"[memory]\", \"pid\": ");
-    vp_impl_trace_int(trace, trace->process);
-    vp_impl_trace_put(trace, ", \"tid\": ");
-    vp_impl_trace_int(trace, trace->thread);
-    vp_impl_trace_put(trace, ", \"ts\": ");
-    vp_impl_trace_us(trace, at);
-    vp_impl_trace_put(trace, ", \"args\": {");
-    trace->args = 0;
-    vp_impl_trace_arg(trace, "Addr", (int64_t)address);
-    vp_impl_trace_arg(trace, "Bytes", bytes);
-    vp_impl_trace_arg(trace, "Total Allocated", (int64_t)allocated_bytes);
-    vp_impl_trace_arg(trace, "Total Reserved", (int64_t)reserved_bytes);
-    vp_impl_trace_arg(trace, "Device Type", device >= 0);
-    vp_impl_trace_arg(trace, "Device Id", device);
-    vp_impl_trace_arg(trace, "Ev Idx", trace->state.event_index++);
-    vp_impl_trace_end(trace);
-    vp_impl_trace_saw(trace, at, 0);
-    return vp_impl_trace_done(trace, error);
-}
-VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value,
-                                  vp_error *error) {
-    vp_result result = vp_impl_trace_ready(trace, error);
-    int64_t at;
-    if (result != VP_OK) return result;
-    if (!name) return vp_error_set(error, VP_ERR_RANGE, -1, "counter", "name is NULL");
-    if (!(value >= -1.7e308 && value <= 1.7e308))
-        return vp_error_set(error, VP_ERR_RANGE, -1, name, "value is not finite");
-    if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)))
-        return vp_error_set(error, VP_ERR_RANGE, -1, name,
-                            "the trace was opened without this device; -1 is the process");
-    if (!vp_impl_trace_time(trace, at_ns, &at))
-        return vp_error_set(error, VP_ERR_RANGE, -1, name, "the time is before base_ns");
-    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name)))
-        return vp_impl_trace_is_full(trace, error);
-    vp_impl_trace_put(trace, ",\n{\"ph\": \"C\", \"name\": ");
-    vp_impl_trace_text(trace, name, 0);
-    vp_impl_trace_put(trace, ", \"pid\": ");
-    vp_impl_trace_int(trace, device >= 0 ? device : trace->process);
-    vp_impl_trace_put(trace, ", \"ts\": ");
-    vp_impl_trace_us(trace, at);
-    vp_impl_trace_put(trace, ", \"args\": {");
-    trace->args = 0;
-    vp_impl_trace_arg_real(trace, "value", value);
-    vp_impl_trace_end(trace);
-    vp_impl_trace_saw(trace, at, 0);
-    return vp_impl_trace_done(trace, error);
-}
-
-/* ---- the end ---- */
-VP_API vp_trace_info vp_trace_tell(const vp_trace *trace) {
-    vp_trace_info info;
-    memset(&info, 0, sizeof info);
-    if (!trace) return info;
-    info.truncated = trace->full;
-    info.dropped_steps = trace->dropped_steps;
-    info.dropped_launches = trace->dropped_launches;
-    info.bytes = trace->state.bytes;
-    info.events = trace->state.events;
-    info.steps = trace->steps;
-    info.launches = trace->state.launches;
-    info.moved_slices = trace->state.moved_slices;
-    info.moved_ns = trace->state.moved_ns;
-    return info;
-}
-static void vp_impl_trace_instant(vp_trace *trace, const char *name, const char *process, const char *thread,
-                                  int64_t at) {
-    vp_impl_trace_put(trace, ",\n{\"name\": \"");
-    vp_impl_trace_put(trace, name);
-    vp_impl_trace_put(trace, "\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"");
-    vp_impl_trace_put(trace, process);
-    vp_impl_trace_put(trace, "\", \"tid\": \"");
-    vp_impl_trace_put(trace, thread);
-    vp_impl_trace_put(trace, "\", \"ts\": ");
-    vp_impl_trace_us(trace, at);
-    vp_impl_trace_put(trace, "}");
-    trace->state.events++;
-}
-/* Writes the end of the steps and the whole record, then the only member that may follow the events, because no bracket
- * may come after theirs. */
-static void vp_impl_trace_tail(vp_trace *trace) {
-    int64_t first, operations = trace->state.events;
-    if (trace->step_open) {
-        const int64_t end = trace->state.last_ns > trace->step_ns ? trace->state.last_ns : trace->step_ns;
-        vp_impl_trace_step(trace, "", trace->step_ns, end);
-        trace->step_end_ns = end;
-        trace->steps++;
-        trace->step_open = 0;
-    }
-    if (trace->steps > 1) {
-        const int64_t begin = (trace->state.last_ns > trace->step_end_ns ? trace->state.last_ns : trace->step_end_ns)
-                              + 1;
-        vp_impl_trace_step(trace, "end of ", begin, begin);
-    }
-    first = trace->state.first_ns == INT64_MAX ? 0 : trace->state.first_ns;
-    vp_impl_trace_put(trace, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": ");
-    vp_impl_trace_us(trace, first);
-    vp_impl_trace_put(trace, ", \"dur\": ");
-    vp_impl_trace_us(trace, trace->state.last_ns > first ? trace->state.last_ns - first : 0);
-    vp_impl_trace_put(trace, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", "
-                             "\"args\": {\"Op count\": ");
-    vp_impl_trace_int(trace, operations);
-    vp_impl_trace_put(
-        trace, "}},\n{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": \"Spans\", \"tid\": 0, "
-               "\"args\": {\"sort_index\": 536870912}}");
-    trace->state.events += 2;
-    vp_impl_trace_instant(trace, "Iteration Start: PyTorch Profiler", "Traces", "Trace PyTorch Profiler", first);
-    vp_impl_trace_instant(trace, "Record Window End", "", "", trace->state.last_ns);
-    vp_impl_trace_put(trace, "\n],\n\"traceName\": ");
-    vp_impl_trace_text(trace, trace->path, 1);
-    vp_impl_trace_put(trace, "\n}\n");
-}
-VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error) {
-    char flags[64];
-    size_t bytes;
-    if (!trace) return vp_error_set(error, VP_ERR_RANGE, -1, "trace", "trace is NULL");
-    if (trace->closed) {
-        if (info) *info = vp_trace_tell(trace);
-        return vp_error_set(error, VP_ERR_STATE, -1, trace->path, "the trace is already closed; nothing was done");
-    }
-    if (!trace->failed) {
-        vp_impl_trace_tail(trace);
-        vp_impl_trace_flush(trace);
-    }
-    if (!trace->failed && (trace->full || trace->dropped_steps)) {
-        vp_impl_trace_flags(trace, flags);
-        bytes = strlen(flags);
-        memcpy(trace->buffer, flags, bytes);
-        trace->buffered = bytes;
-        if (lseek(trace->output.fd, (off_t)trace->flags_at, SEEK_SET) < 0) trace->failed = errno;
-        vp_impl_trace_flush(trace);
-    }
-    trace->closed = 1;
-    if (trace->failed) {
-        vp_output_discard(&trace->output);
-        return vp_impl_trace_write_failed(trace, error);
-    }
-    if (vp_output_commit(&trace->output, error) != VP_OK) {
-        trace->failed = errno ? errno : EIO;
-        return VP_ERR_WRITE;
-    }
-    if (info) *info = vp_trace_tell(trace);
-    return VP_OK;
 }
 
 VP_EXACT_END

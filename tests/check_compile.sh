@@ -83,7 +83,7 @@ for cross in "$windows $wine" "$arm $qemu -cpu max"; do
         one "${unit##*/}" ${prefix}gcc -std=c11 -x c -Wconversion -Wsign-conversion -idirafter /usr/include "$unit"
     done
     one all-headers ${prefix}g++ -std=c++17 -x c++ -Wconversion -Wsign-conversion -idirafter /usr/include "$work/all-headers"
-    for sample in samples/*.c; do run "$sample: ${prefix}gcc" ${prefix}gcc -std=c11 $flags "$sample" -o "$work/$(basename "$sample" .c).exe" -lm; done
+    for sample in samples/*.c; do run "$sample: ${prefix}gcc" ${prefix}gcc -std=c11 $flags "$sample" -o "$work/$(basename "$sample" .c).exe" -lm -lpthread; done
     run "samples/05_ranges.cpp: ${prefix}g++" ${prefix}g++ -std=c++17 $flags samples/05_ranges.cpp -o "$work/05_ranges.exe" -lm
     tests="test_portable"
     if [ $prefix = $arm ]; then tests="test_portable test_tiler test_sampler test_timer test_json"; fi

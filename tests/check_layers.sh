@@ -17,7 +17,7 @@ parts/vlmprof_score.h:      vlmprof.h vlmprof_json vlmprof_unicode
 parts/vlmprof_unicode.h:    vlmprof_json
 parts/vlmprof_ranges.h:     vlmprof_json
 parts/vlmprof_families.h:   vlmprof.h vlmprof_json
-parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
+parts/vlmprof_torch_trace.h: vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages vlmprof_trace
 parts/vlmprof_:             vlmprof.h
 parts/lib/vlmprof_caption.: vlmprof.h vlmprof_unicode vlmprof_caption
 parts/lib/vlmprof_chat.:    vlmprof.h vlmprof_json vlmprof_chat

@@ -404,7 +404,8 @@ static int run_command(const struct options *options) {
     code = trace_read(&trace, options->operands[0], is_given(options, "partial"));
     if (!code) code = trace_summarise(&tables, &trace, is_given(options, "group_by_input_shape"));
     if (!code) {
-        tables.ops.device_name = tables.kernel_ns ? "CUDA" : NULL;
+        const char *kind = trace.kind == NO_INDEX ? "CUDA" : text_table_at(&trace.names, trace.kind);
+        tables.ops.device_name = tables.kernel_ns ? kind : NULL;
         print.row_limit = limit;
         print.with_memory = trace.memory_count > 0;
         if (!key) key = tables.kernel_ns ? "device_time_total" : "self_cpu_time_total";

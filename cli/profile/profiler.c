@@ -73,7 +73,7 @@ int profiler_open(struct profiler *profiler, const struct profile_settings *sett
 static void drop_trace(void *user) {
     struct profiler *profiler = user;
     unfinished_end(&profiler->unfinished);
-    vp_trace_free(profiler->trace);
+    vp_torch_trace_free(profiler->trace);
     profiler->trace = NULL;
 }
 void profiler_free(struct profiler *profiler) {
@@ -220,7 +220,7 @@ static void reserve_spans(struct profiler *profiler) {
     profiler->spans = resize(NULL, (size_t)profiler->span_capacity, sizeof *profiler->spans);
 }
 int profiler_trace_open(struct profiler *profiler, const char *path) {
-    vp_trace_options settings = vp_trace_options_default();
+    vp_torch_trace_options settings = vp_torch_trace_options_default();
     vp_trace_device device;
     vp_device_info gpu;
     struct launched rank;
@@ -250,7 +250,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
         settings.emulated = strstr(gpu.name, "emulated") != NULL;
     }
     reserve_spans(profiler);
-    vp_result result = vp_trace_open(&settings, &profiler->trace, &error);
+    vp_result result = vp_torch_trace_open(&settings, &profiler->trace, &error);
     if (result != VP_OK)
         return complain_result(result == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(result), path, result, &error);
     unfinished_begin(&profiler->unfinished, drop_trace, profiler);
@@ -292,11 +292,11 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
     return result == VP_ERR_STATE ? 0 : trace_failed(profiler, result, &error); /* the start of the step did not fit */
 }
 int profiler_trace_end(struct profiler *profiler) {
-    vp_trace_info info;
+    vp_torch_trace_info info;
     vp_error error = {VP_OK, -1, "", ""};
     int code = 0;
     if (!profiler->trace) return 0;
-    vp_result result = vp_trace_close(profiler->trace, &info, &error);
+    vp_result result = vp_torch_trace_close(profiler->trace, &info, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), profiler->trace_path, result, &error);
     else if (info.truncated)
         text_list_add(&profiler->notes, "%s: recording stopped at %lld bytes: %lld steps and %lld launches are missing",

@@ -13,7 +13,7 @@
 #include "vlmprof_engine.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
-#include "vlmprof_trace.h"
+#include "vlmprof_torch_trace.h"
 
 enum { PROFILE_RANGES = 64 };
 /* What to record and to write. A text is NULL, and a number 0, if its option is not given. */

@@ -539,6 +539,7 @@ static void add_devices(struct trace *trace, struct trace_input *in) {
     struct text_buffer all = {NULL, 0, 0};
     trace->device_count = json->nodes[0].count;
     for (uint32_t i = 1; i < json->nodes[0].end; i = json->nodes[i].end) {
+        if (i == 1) trace->kind = name_of(trace, in, vp_json_get(json, i, "kind"));
         const char *name = scratch_text(in, vp_json_get(json, i, "name"));
         if (all.bytes) text_add(&all, ", ", 2);
         text_add_string(&all, name ? name : "?");
@@ -562,7 +563,7 @@ static int add_metadata(struct trace *trace, struct trace_input *in, const char 
     if (!strcmp(key, "schemaVersion")) trace->schema = node_whole(json, 0, -1);
     else if (!strcmp(key, "traceName")) trace->trace_name = name_of(trace, in, 0);
     else if (!strcmp(key, "host_name")) trace->host_name = name_of(trace, in, 0);
-    else if (!strcmp(key, "dropped_steps")) trace->is_own = 1; /* vp_trace_open wrote it */
+    else if (!strcmp(key, "dropped_steps")) trace->is_own = 1; /* vp_torch_trace_open wrote it */
     else if (!strcmp(key, "emulated"))
         trace->is_emulated = node_is(json, 0, VP_JSON_TRUE) || node_whole(json, 0, 0) == 1;
     else if (!strcmp(key, "distributedInfo")) {
@@ -686,7 +687,7 @@ int trace_read(struct trace *trace, const char *path, int is_partial) {
     trace->path = in->path = strcmp(path, "-") ? path : "stdin";
     trace->is_partial = is_partial;
     trace->schema = trace->world_size = trace->rank = trace->device_count = -1;
-    trace->devices = trace->trace_name = trace->host_name = NO_INDEX;
+    trace->devices = trace->kind = trace->trace_name = trace->host_name = NO_INDEX;
     in->file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
     if (!in->file) code = complain(EXIT_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     else if (is_folder(path))

@@ -71,7 +71,7 @@ struct trace {
     int64_t misplaced;                              /* malformed events whose end had to be guessed */
     char malformed_at[120];                         /* the first of these: where and why */
     int64_t schema, world_size, rank, device_count; /* -1 if unknown */
-    uint32_t devices, trace_name, host_name;        /* names, or NO_INDEX */
+    uint32_t devices, kind, trace_name, host_name;  /* names, or NO_INDEX; kind: of the first device */
     int is_own, is_emulated;                        /* flags: written by vlmprof; on an emulated device */
     int is_partial, is_cut;                         /* flags: a truncated file is accepted; the file is truncated */
     int64_t bytes, all_ns;                          /* size of the file; sum of all durations */

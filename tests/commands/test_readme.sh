@@ -54,6 +54,11 @@ check "sample 04 saves its table" [ "$(grep -cE '"schema": "vlmprof-ops-1"|"call
 
 check "sample 05 ends its ranges with their scopes" grep -q "sum 3000, 6 ranges, 0 open" <("$B/samples/05_ranges")
 
+"$B/samples/06_threads_and_device" "$work/rows.json" > "$work/rows"
+check "sample 06 times its decode steps and writes a trace" [ "$? $(grep -cE '^32 decode steps, P50 [0-9]+ us$|rows.json: written$' "$work/rows")" = "0 2" ]
+check "sample 06 has a row for each thread and for the device, and no more" \
+    [ "$(grep -oE '"ph": "X".*"tid": [0-9]+' "$work/rows.json" | sed 's/.* //' | sort | uniq -c | xargs)" = "8 0 48 1 40 2" ]
+
 for target in $(grep -ohE '`?make [a-z0-9_-]+' README.md | awk '{ print $2 }' | sort -u); do
     check "README's make $target is a target" grep -qE "^([a-z0-9_-]+ )*$target:" Makefile mk/*.mk
 done

@@ -19,7 +19,8 @@ vlmprof_ranges.h|vlmprof_json.h|vp_op_default().stack_count == 0
 vlmprof_results.h||vp_results_row_default().total_ns == -1
 vlmprof_score.h|vlmprof_unicode.h vlmprof_json.h|vp_score_scratch_bytes(1, 1) > 0
 vlmprof_statistics.h||vp_statistics_percentile_needs(50, 0.95) == 6
-vlmprof_trace.h|vlmprof_file.h vlmprof_json.h vlmprof_ranges.h vlmprof_stages.h|vp_trace_options_default().process_name != NULL
+vlmprof_torch_trace.h|vlmprof_trace.h vlmprof_file.h vlmprof_json.h vlmprof_ranges.h vlmprof_stages.h|vp_torch_trace_options_default().process_name != NULL
+vlmprof_trace.h||vp_trace_open(NULL, NULL, NULL, NULL, NULL) == VP_ERR_RANGE
 TABLE
 while IFS='|' read -r header others call; do
     rm -rf "$work/folder" && mkdir "$work/folder" && cp vlmprof.h "$work/folder"

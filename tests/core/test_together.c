@@ -10,6 +10,7 @@
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_statistics.h"
+#include "vlmprof_torch_trace.h"
 #include "vlmprof_trace.h"
 #include "vlmprof_unicode.h"
 #include "support/check.h"

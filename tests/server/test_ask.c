@@ -64,7 +64,8 @@ static int has_one_model;
 static hostile_reply choose(hostile_server *asked) {
     const char *headers = asked->request, *posted = asked->request_body;
     static const struct { const char *model; hostile_reply reply; } replies[] = {
-        {"cached", cached}, {"burst", burst}, {"nousage", nousage}, {"early", early}, {"silent", silent}, {"aborted", aborted}, {"bare", bare}, {"buffered", buffered}, {"lump", lump},
+        {"cached", cached}, {"burst", burst}, {"nousage", nousage}, {"early", early}, {"silent", silent}, {"aborted", aborted},
+        {"bare", bare}, {"buffered", buffered}, {"lump", lump},
         {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";

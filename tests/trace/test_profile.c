@@ -36,8 +36,7 @@ typedef struct csv { char *text; csv_row head, rows[400]; int count; } csv;
 static void csv_read(csv *t, const char *text) {
     char *p = strdup(text ? text : "");
     csv_row row;
-    t->text = p;
-    t->count = 0;
+    t->text = p; t->count = 0;
     p = csv_split(p, &t->head);
     while (t->count < 400 && (p = csv_split(p, &row)) != NULL) t->rows[t->count++] = row;
 }
@@ -104,7 +103,6 @@ static void test_torch_text(void) {
     }
     free(torch);
 }
-
 /* Input shapes have a separate field in text, JSON and CSV. */
 static void test_shapes(void) {
     const char *golden = check_golden("trace/torch_cpu.pt.trace.json");
@@ -209,7 +207,6 @@ static void test_known(void) {
     CHECK(strstr(last.out, "rank      1 of 4") && strstr(last.out, "Self CUDA time total: 25.001us"));
     CHECK_TEXT(last.err, "");
 }
-
 /* HTA compares its 30 with us, despite its documentation: on this trace, HTA 0.5.0 gives host_wait 0, kernel_wait 20 and other 40. */
 static void test_gaps(void) {
     static csv t;

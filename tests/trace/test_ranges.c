@@ -20,7 +20,6 @@ static vp_result end_at(vp_ranges *ranges, int64_t ns) {
     now_ns = ns;
     return vp_range_end(ranges);
 }
-
 static void test_nesting(void) {
     const vp_range_payload payload = {100, 200, 4096, {64, 2048, 0, 0}, 2};
     vp_range_record records[8];
@@ -28,8 +27,7 @@ static void test_nesting(void) {
     memset(records, 0xA5, sizeof records);
     check_case("nested ranges: parents, self times, payload");
     CHECK_INT(vp_ranges_init(&r, records, 8, 3, "worker", NULL), VP_OK);
-    CHECK_INT(at(&r, 0, "outer"), VP_OK);
-    CHECK_INT(at(&r, 10, "inner"), VP_OK);
+    CHECK_INT(at(&r, 0, "outer"), VP_OK); CHECK_INT(at(&r, 10, "inner"), VP_OK);
     CHECK_INT(vp_range_set(&r, &payload), VP_OK);
     CHECK_INT(at(&r, 15, "leaf"), VP_OK);
     CHECK_INT(vp_range_set(&r, &payload), VP_OK);
@@ -41,28 +39,17 @@ static void test_nesting(void) {
     CHECK_INT(end_at(&r, 45), VP_OK);
     CHECK_INT(vp_ranges_clear(&r), VP_ERR_STATE);
     CHECK_INT(end_at(&r, 100), VP_OK);
-    CHECK_INT(r.count, 4);
-    CHECK_INT(r.open, -1);
-    CHECK_INT(records[0].parent, -1);
-    CHECK_INT(records[0].depth, 0);
-    CHECK_INT(records[0].begin_ns, 0);
-    CHECK_INT(records[0].end_ns, 100);
-    CHECK_INT(records[0].children_ns, 25);
-    CHECK_INT(records[0].children_memory_bytes, 8192);
-    CHECK_INT(records[0].payload.dimensions, 0);
-    CHECK_INT(records[1].parent, 0);
-    CHECK_INT(records[1].children_ns, 3);
-    CHECK_INT(records[1].children_memory_bytes, 4096);
+    CHECK_INT(r.count, 4); CHECK_INT(r.open, -1);
+    CHECK_INT(records[0].parent, -1); CHECK_INT(records[0].depth, 0); CHECK_INT(records[0].begin_ns, 0); CHECK_INT(records[0].end_ns, 100);
+    CHECK_INT(records[0].children_ns, 25); CHECK_INT(records[0].children_memory_bytes, 8192); CHECK_INT(records[0].payload.dimensions, 0);
+    CHECK_INT(records[1].parent, 0); CHECK_INT(records[1].children_ns, 3); CHECK_INT(records[1].children_memory_bytes, 4096);
     CHECK_INT(records[1].payload.shape[1], 2048);
-    CHECK_INT(records[2].parent, 1);
-    CHECK_INT(records[2].depth, 2);
-    CHECK_INT(records[2].line, 15);
+    CHECK_INT(records[2].parent, 1); CHECK_INT(records[2].depth, 2); CHECK_INT(records[2].line, 15);
     CHECK_INT(records[3].parent, 0);
     CHECK(strstr(records[3].file, "test_ranges.c") != NULL && records[3].line > 0);
     CHECK_INT(vp_ranges_clear(&r), VP_OK);
     CHECK_INT(r.count, 0);
 }
-
 static void test_misuse(void) {
     vp_range_record records[2];
     vp_ranges r;
@@ -78,23 +65,19 @@ static void test_misuse(void) {
     CHECK_INT(at(&r, 1, "a"), VP_OK);
     payload.dimensions = 5;
     CHECK_INT(vp_range_set(&r, &payload), VP_ERR_RANGE);
-    payload.dimensions = 0;
-    payload.flops = -1;
+    payload.dimensions = 0; payload.flops = -1;
     CHECK_INT(vp_range_set(&r, &payload), VP_ERR_RANGE);
-    payload.flops = 0;
-    payload.memory_bytes = INT64_MAX;
+    payload.flops = 0; payload.memory_bytes = INT64_MAX;
     CHECK_INT(vp_range_set(&r, &payload), VP_OK);
     CHECK_INT(at(&r, 2, "b"), VP_OK);
     CHECK_INT(vp_range_set(&r, &payload), VP_OK);
-    CHECK_INT(end_at(&r, 3), VP_OK);
-    CHECK_INT(end_at(&r, 3), VP_OK);
+    CHECK_INT(end_at(&r, 3), VP_OK); CHECK_INT(end_at(&r, 3), VP_OK);
     CHECK_INT(vp_range_end(&r), VP_ERR_STATE);
     vp_op row;
     vp_ops ops;
     CHECK_INT(vp_ops_init(&ops, &row, 1, 0, 0), VP_OK);
     CHECK_INT(vp_ops_add_ranges(&ops, &r), VP_ERR_RANGE); /* 2 * INT64_MAX bytes in "a" */
 }
-
 /* a buffer of 3: the fourth range and those inside it have no record, but nesting stays correct */
 static void test_full(void) {
     vp_range_record records[3];
@@ -104,38 +87,26 @@ static void test_full(void) {
     vp_range_payload payload = {0};
     check_case("a full buffer drops records, counts them, and keeps the nesting");
     CHECK_INT(vp_ranges_init(&r, records, 3, 0, NULL, NULL), VP_OK);
-    CHECK_INT(at(&r, 0, "a"), VP_OK);
-    CHECK_INT(at(&r, 1, "b"), VP_OK);
-    CHECK_INT(end_at(&r, 2), VP_OK);
-    CHECK_INT(at(&r, 3, "c"), VP_OK);
+    CHECK_INT(at(&r, 0, "a"), VP_OK); CHECK_INT(at(&r, 1, "b"), VP_OK); CHECK_INT(end_at(&r, 2), VP_OK); CHECK_INT(at(&r, 3, "c"), VP_OK);
     CHECK_INT(at(&r, 10, "d"), VP_ERR_CAPACITY);
     CHECK_INT(vp_range_set(&r, &payload), VP_ERR_CAPACITY);
     CHECK_INT(at(&r, 11, "e"), VP_ERR_CAPACITY);
     CHECK_INT(vp_ops_init(&ops, rows, 4, 0, 0), VP_OK);
     CHECK_INT(vp_ops_add_ranges(&ops, &r), VP_ERR_STATE);
     CHECK_INT(ops.count, 0);
-    CHECK_INT(end_at(&r, 12), VP_OK);
-    CHECK_INT(end_at(&r, 20), VP_OK);
-    CHECK_INT(end_at(&r, 21), VP_OK);
-    CHECK_INT(at(&r, 22, "f"), VP_ERR_CAPACITY);
-    CHECK_INT(end_at(&r, 25), VP_OK);
-    CHECK_INT(end_at(&r, 30), VP_OK);
+    CHECK_INT(end_at(&r, 12), VP_OK); CHECK_INT(end_at(&r, 20), VP_OK); CHECK_INT(end_at(&r, 21), VP_OK); CHECK_INT(at(&r, 22, "f"), VP_ERR_CAPACITY);
+    CHECK_INT(end_at(&r, 25), VP_OK); CHECK_INT(end_at(&r, 30), VP_OK);
     CHECK_INT(vp_range_end(&r), VP_ERR_STATE);
-    CHECK_INT(r.count, 3);
-    CHECK_INT(r.dropped, 3);
-    CHECK_INT(r.dropped_ns, 13);
+    CHECK_INT(r.count, 3); CHECK_INT(r.dropped, 3); CHECK_INT(r.dropped_ns, 13);
     CHECK_INT(records[0].end_ns, 30);
-    CHECK_INT(records[2].end_ns, 21);
-    CHECK_INT(records[2].children_ns, 10);
+    CHECK_INT(records[2].end_ns, 21); CHECK_INT(records[2].children_ns, 10);
     CHECK_INT(records[0].children_ns, 1 + 18 + 3);
     CHECK_INT(vp_ops_add_ranges(&ops, &r), VP_OK);
-    CHECK_INT(ops.dropped_calls, 3);
-    CHECK_INT(ops.dropped_host_ns, 13);
+    CHECK_INT(ops.dropped_calls, 3); CHECK_INT(ops.dropped_host_ns, 13);
     CHECK_INT(ops.rows[0].host_self_ns + ops.rows[1].host_self_ns + ops.rows[2].host_self_ns + ops.dropped_host_ns, 30);
     CHECK_INT(vp_ranges_clear(&r), VP_OK);
     CHECK_INT(r.dropped + r.dropped_ns, 0);
 }
-
 /* appends "+name" for a push, "-" for a pop */
 static void note_push(void *user, const char *name) { strcat(strcat((char *)user, "+"), name); }
 static void note_pop(void *user) { strcat((char *)user, "-"); }
@@ -147,10 +118,7 @@ static void test_hooks(void) {
     hooks.user = notes;
     check_case("hooks see each range, even those without a record");
     CHECK_INT(vp_ranges_init(&r, &record, 1, 0, NULL, &hooks), VP_OK);
-    CHECK_INT(at(&r, 0, "a"), VP_OK);
-    CHECK_INT(at(&r, 1, "b"), VP_ERR_CAPACITY);
-    CHECK_INT(end_at(&r, 2), VP_OK);
-    CHECK_INT(end_at(&r, 3), VP_OK);
+    CHECK_INT(at(&r, 0, "a"), VP_OK); CHECK_INT(at(&r, 1, "b"), VP_ERR_CAPACITY); CHECK_INT(end_at(&r, 2), VP_OK); CHECK_INT(end_at(&r, 3), VP_OK);
     CHECK_INT(vp_range_end(&r), VP_ERR_STATE);
     CHECK_TEXT(notes, "+a+b--");
     hooks.pop = NULL;
@@ -160,18 +128,14 @@ static void test_hooks(void) {
 /* ---- rows */
 static vp_op sample(const char *name, int64_t host_ns, int64_t device_ns) {
     vp_op op = vp_op_default();
-    op.name = name;
-    op.host_total_ns = op.host_self_ns = host_ns;
-    op.device_total_ns = op.device_self_ns = device_ns;
+    op.name = name; op.host_total_ns = op.host_self_ns = host_ns; op.device_total_ns = op.device_self_ns = device_ns;
     return op;
 }
-
 static const vp_op *row_of(const vp_ops *ops, const char *name) {
     for (int64_t i = 0; i < ops->count; i++)
         if (strcmp(ops->rows[i].name, name) == 0) return &ops->rows[i];
     return NULL;
 }
-
 static void recurse(vp_ranges *r, int depth) {
     at(r, now_ns + 1, "f");
     if (depth > 0) {
@@ -182,7 +146,6 @@ static void recurse(vp_ranges *r, int depth) {
     }
     end_at(r, now_ns + 1);
 }
-
 /* the sums of a recursive program against a count by hand: f is called 15 times, once of them from outside; g 7 times */
 static void test_recursion(void) {
     vp_range_record records[64];
@@ -202,15 +165,11 @@ static void test_recursion(void) {
     if (f && g) {
         for (i = 0; i < r.count; i++)
             if (strcmp(records[i].name, "f") == 0) whole += records[i].end_ns - records[i].begin_ns;
-        CHECK_INT(f->calls, 15);
-        CHECK_INT(f->primitive_calls, 1);
-        CHECK_INT(g->calls, 7);
-        CHECK_INT(g->primitive_calls, 7);
-        CHECK_INT(f->host_total_ns, whole);
-        CHECK_INT(f->host_cumulative_ns, records[0].end_ns - records[0].begin_ns);
+        CHECK_INT(f->calls, 15); CHECK_INT(f->primitive_calls, 1);
+        CHECK_INT(g->calls, 7); CHECK_INT(g->primitive_calls, 7);
+        CHECK_INT(f->host_total_ns, whole); CHECK_INT(f->host_cumulative_ns, records[0].end_ns - records[0].begin_ns);
         CHECK_INT(f->host_self_ns + g->host_self_ns, f->host_cumulative_ns);
-        CHECK_INT(f->host_min_ns, 1);
-        CHECK_INT(f->host_max_ns, f->host_cumulative_ns);
+        CHECK_INT(f->host_min_ns, 1); CHECK_INT(f->host_max_ns, f->host_cumulative_ns);
         CHECK_INT(f->line, 0); /* started at several lines */
         CHECK(f->file == NULL);
     }
@@ -221,48 +180,23 @@ static void test_recursion(void) {
     for (i = whole = 0; i < ops.count; i++) whole += ops.rows[i].calls;
     CHECK_INT(whole + ops.dropped_calls, r.count);
 }
-
 static void test_rows(void) {
     vp_op rows[4], op = sample("gemm", 100, 70), total;
     vp_ops ops;
     check_case("rows: sums, minimum and maximum, differences between calls");
     CHECK_INT(vp_ops_init(&ops, rows, 4, VP_OPS_BY_SHAPE, 0), VP_OK);
-    op.stage = "prefill";
-    op.part = "experts";
-    op.block = 3;
-    op.step = 0;
-    op.dimensions = 2;
-    op.shape[0] = 64;
-    op.shape[1] = 2048;
-    op.file = "kernels.cu";
-    op.line = 12;
-    op.flops = 1000;
-    op.bytes = 500;
-    op.device_memory_bytes = op.device_self_memory_bytes = 64;
+    op.stage = "prefill"; op.part = "experts"; op.block = 3; op.step = 0; op.dimensions = 2; op.shape[0] = 64; op.shape[1] = 2048;
+    op.file = "kernels.cu"; op.line = 12; op.flops = 1000; op.bytes = 500; op.device_memory_bytes = op.device_self_memory_bytes = 64;
     op.memory_peak_bytes = 80;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     CHECK_INT(rows[0].block, 3);
-    op.host_total_ns = 300;
-    op.block = 4;
-    op.stage = "decode";
-    op.memory_peak_bytes = 90;
+    op.host_total_ns = 300; op.block = 4; op.stage = "decode"; op.memory_peak_bytes = 90;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     CHECK_INT(ops.count, 1);
-    CHECK_INT(rows[0].calls, 2);
-    CHECK_INT(rows[0].host_total_ns, 400);
-    CHECK_INT(rows[0].host_self_ns, 200);
-    CHECK_INT(rows[0].host_min_ns, 100);
-    CHECK_INT(rows[0].host_max_ns, 300);
-    CHECK_INT(rows[0].device_self_ns, 140);
-    CHECK_INT(rows[0].device_max_ns, 70);
-    CHECK_INT(rows[0].flops, 2000);
-    CHECK_INT(rows[0].bytes, 1000);
-    CHECK_INT(rows[0].device_memory_bytes, 128);
-    CHECK_INT(rows[0].memory_peak_bytes, 90);
-    CHECK_INT(rows[0].block, VP_OP_SEVERAL);
-    CHECK_INT(rows[0].step, 0);
-    CHECK_TEXT(rows[0].stage, "*");
-    CHECK_TEXT(rows[0].part, "experts");
+    CHECK_INT(rows[0].calls, 2); CHECK_INT(rows[0].host_total_ns, 400); CHECK_INT(rows[0].host_self_ns, 200); CHECK_INT(rows[0].host_min_ns, 100);
+    CHECK_INT(rows[0].host_max_ns, 300); CHECK_INT(rows[0].device_self_ns, 140); CHECK_INT(rows[0].device_max_ns, 70); CHECK_INT(rows[0].flops, 2000);
+    CHECK_INT(rows[0].bytes, 1000); CHECK_INT(rows[0].device_memory_bytes, 128); CHECK_INT(rows[0].memory_peak_bytes, 90);
+    CHECK_INT(rows[0].block, VP_OP_SEVERAL); CHECK_INT(rows[0].step, 0); CHECK_TEXT(rows[0].stage, "*"); CHECK_TEXT(rows[0].part, "experts");
     CHECK_TEXT(rows[0].file, "kernels.cu");
     op.shape[1] = 1024;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
@@ -271,19 +205,14 @@ static void test_rows(void) {
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     CHECK_INT(ops.count, 3);
     CHECK_INT(vp_ops_total(&ops, &total), VP_OK);
-    CHECK_INT(total.calls, 4);
-    CHECK_INT(total.host_total_ns, 1000);
-    CHECK_INT(total.host_min_ns, 100);
+    CHECK_INT(total.calls, 4); CHECK_INT(total.host_total_ns, 1000); CHECK_INT(total.host_min_ns, 100);
     op = sample("ProfilerStep#7", 1, 0);
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     CHECK_TEXT(rows[3].name, "ProfilerStep*");
     op = sample("one more", 5, 6);
     CHECK_INT(vp_ops_add(&ops, &op), VP_ERR_CAPACITY);
-    CHECK_INT(ops.dropped_calls, 1);
-    CHECK_INT(ops.dropped_host_ns, 5);
-    CHECK_INT(ops.dropped_device_ns, 6);
+    CHECK_INT(ops.dropped_calls, 1); CHECK_INT(ops.dropped_host_ns, 5); CHECK_INT(ops.dropped_device_ns, 6);
 }
-
 static void refused(vp_ops *ops, const vp_op *op, vp_result want, int line) {
     const int64_t count = ops->count;
     const vp_op before = ops->rows[0];
@@ -332,7 +261,6 @@ static void test_refused_samples(void) {
     REFUSED(op.calls = 2; op.device_min_ns = 3; op.device_max_ns = 2, VP_ERR_RANGE);
     REFUSED(op.calls = 2; op.device_max_ns = 11, VP_ERR_RANGE);
 }
-
 static void test_rates(void) {
     vp_op op = sample("gemm", 2000, 1000);
     vp_op_ceilings ceilings = {2e12, 1e15};
@@ -364,11 +292,9 @@ static void test_rates(void) {
 /* ---- printers */
 static vp_text_buffer buffer_of(char *text, size_t capacity) {
     vp_text_buffer buffer = {NULL, 0, 0};
-    buffer.text = text;
-    buffer.capacity = capacity;
+    buffer.text = text; buffer.capacity = capacity;
     return buffer;
 }
-
 /* Prints the first line that differs, for readable failures. */
 static int same_text(const char *got, const char *want, const char *what) {
     int line = 1;
@@ -380,7 +306,6 @@ static int same_text(const char *got, const char *want, const char *what) {
     return check_note(*got == *want, __FILE__, __LINE__, "%s, line %d: got \"%.*s\", expected \"%.*s\"", what, line, (int)strcspn(got, "\n"), got,
                       (int)strcspn(want, "\n"), want);
 }
-
 static int64_t option(const vp_json *json, uint32_t options, const char *key, int64_t otherwise) {
     int64_t value = otherwise;
     vp_json_to_int(json, vp_json_get(json, options, key), &value);
@@ -393,7 +318,6 @@ static int option_on(const vp_json *json, uint32_t options, const char *key) {
 static const char *option_text(const vp_json *json, uint32_t options, const char *key, char out[64]) {
     return vp_json_text(json, vp_json_get(json, options, key), out, 64, NULL) == VP_OK ? out : NULL;
 }
-
 /* one case of tables.json: reads the table, sorts it, prints it */
 static void golden_case(const vp_json *json, uint32_t at_node, char *names, size_t names_bytes) {
     static char got[65536], want[65536];
@@ -410,10 +334,8 @@ static void golden_case(const vp_json *json, uint32_t at_node, char *names, size
     print.max_name_column_width = (int32_t)option(json, options, "max_name_column_width", 55);
     print.max_shapes_column_width = (int32_t)option(json, options, "max_shapes_column_width", 80);
     print.max_src_column_width = (int32_t)option(json, options, "max_src_column_width", 75);
-    print.header = option_text(json, options, "header", header);
-    print.time_unit = option_text(json, options, "time_unit", unit);
-    print.with_memory = option_on(json, options, "with_memory");
-    print.with_flops = option_on(json, options, "with_flops");
+    print.header = option_text(json, options, "header", header); print.time_unit = option_text(json, options, "time_unit", unit);
+    print.with_memory = option_on(json, options, "with_memory"); print.with_flops = option_on(json, options, "with_flops");
     CHECK_INT(vp_ops_init(&ops, rows, 64, 0, 0), VP_OK);
     check_note(vp_ops_read_json(&ops, json, table, names, names_bytes, &error) == VP_OK, __FILE__, __LINE__, "%s: %s", error.where, error.text);
     if (key) CHECK_INT(vp_ops_sort(&ops, key), VP_OK);
@@ -423,7 +345,6 @@ static void golden_case(const vp_json *json, uint32_t at_node, char *names, size
     CHECK_INT(buffer.length_bytes, strlen(got));
     same_text(got, want, torch ? "torch" : "pstats");
 }
-
 static void test_golden_tables(void) {
     size_t bytes = 0, needed = 0;
     char *text = check_read(check_golden("ranges/tables.json"), &bytes), *names = (char *)malloc(bytes + 1);
@@ -448,7 +369,6 @@ static void test_golden_tables(void) {
     CHECK(count >= 29);
     FREE_ALL(nodes, names, text);
 }
-
 /* Numbers of all sizes against the C library, especially ties, where rounding by way of a shortest text is wrong. */
 static void test_fixed(void) {
     static const double values[] = {0.0, -0.0, 0.0005, 0.0015, 0.5, 1.5, 2.5, 1.0005, 2.675, 0.125, 0.375, 1e-300, 5e-324, 999.9995, 9007199254740993.0, 1e15,
@@ -471,14 +391,12 @@ static void test_fixed(void) {
     CHECK_INT(vp_impl_fixed(1e300, 3, got), 6);
     CHECK_TEXT(got, "1e+300");
 }
-
 static vp_result full_sink(void *user, const char *text, size_t bytes) {
     int *calls = (int *)user;
     (void)text;
     (void)bytes;
     return --*calls < 0 ? VP_ERR_WRITE : VP_OK;
 }
-
 static void test_print_options(void) {
     vp_op rows[2], op = sample("gemm\n\x1b[2J", 1500000, 1000);
     vp_ops_print_options print = vp_ops_print_options_default();
@@ -490,15 +408,9 @@ static void test_print_options(void) {
     vp_ops_init(&ops, rows, 2, VP_OPS_BY_STAGE | VP_OPS_BY_BLOCK | VP_OPS_BY_SHAPE, 0);
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
     CHECK_INT(buffer.length_bytes, 0);
-    op.stage = "prefill";
-    op.block = 7;
-    op.flops = 3000000;
-    op.bytes = 2000000;
+    op.stage = "prefill"; op.block = 7; op.flops = 3000000; op.bytes = 2000000;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
-    ops.device_name = "CUDA";
-    ops.clock = VP_OPS_DEVICE;
-    ops.ceilings.bytes_per_s = 4e12;
-    ops.dropped_calls = 12;
+    ops.device_name = "CUDA"; ops.clock = VP_OPS_DEVICE; ops.ceilings.bytes_per_s = 4e12; ops.dropped_calls = 12;
     print.with_rates = 1;
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
     CHECK(strstr(text, "gemm??[2J") != NULL && !strchr(text, 27)); /* control characters of a name do not reach the terminal */
@@ -550,7 +462,6 @@ static void test_print_options(void) {
     print.decimals = 10;
     CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
 }
-
 /* cases that the golden tables lack: other groups, rows with and without a stack, a row without a primitive call, sums that exceed int64 */
 static void test_print_rest(void) {
     vp_op rows[4], op = sample("<lambda>", 10, 0);
@@ -561,15 +472,10 @@ static void test_print_rest(void) {
     vp_ops ops;
     check_case("printers: parts and steps, rows without a stack, without a primitive call");
     vp_ops_init(&ops, rows, 4, VP_OPS_BY_PART | VP_OPS_BY_STEP | VP_OPS_BY_STAGE, 1);
-    op.primitive_calls = 0;
-    op.part = "experts";
-    op.step = 12;
+    op.primitive_calls = 0; op.part = "experts"; op.step = 12;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     op = sample("with a stack", 5, 0);
-    op.stage = "*";
-    op.step = VP_OP_SEVERAL;
-    op.stack_count = 1;
-    op.stack[0].name = "caller";
+    op.stage = "*"; op.step = VP_OP_SEVERAL; op.stack_count = 1; op.stack[0].name = "caller";
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
     CHECK(strstr(text, "       Stage          Part          Step  Source Location  \n") != NULL);
@@ -592,15 +498,12 @@ static void test_print_rest(void) {
     CHECK_INT(vp_ops_write_json(&w, &ops), VP_ERR_RANGE);
     check_case("printers: a single row with the largest times is printed");
     vp_ops_init(&ops, rows, 4, 0, 0);
-    op.flops = op.bytes = INT64_MAX;
-    op.host_memory_bytes = INT64_MIN;
+    op.flops = op.bytes = INT64_MAX; op.host_memory_bytes = INT64_MIN;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
-    print.with_rates = print.with_flops = print.with_memory = 1;
-    print.time_unit = "us";
+    print.with_rates = print.with_flops = print.with_memory = 1; print.time_unit = "us";
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
     CHECK(strstr(text, "9223372036854776.0us") != NULL && strstr(text, "-8589934592.00 GB") != NULL);
 }
-
 static void test_folded(void) {
     vp_op rows[4], op = sample("gemm; fast", 1500, 700);
     char text[1024];
@@ -608,16 +511,11 @@ static void test_folded(void) {
     vp_ops ops;
     check_case("folded stacks: outermost first, the block around the part, no semicolons in names, nothing without self time");
     vp_ops_init(&ops, rows, 4, VP_OPS_BY_PART | VP_OPS_BY_BLOCK, VP_OP_STACK_LIMIT);
-    op.part = "dense";
-    op.block = 3;
-    op.stack_count = 3;
+    op.part = "dense"; op.block = 3; op.stack_count = 3;
     op.stack[0].name = "gemm; fast";
-    op.stack[1].name = "dense";
-    op.stack[2].name = "stage";
+    op.stack[1].name = "dense"; op.stack[2].name = "stage";
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
-    op.part = NULL;
-    op.stack_count = 2;
-    op.stack[1].name = "loop\n";
+    op.part = NULL; op.stack_count = 2; op.stack[1].name = "loop\n";
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     op = sample("step", 900, 0);
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
@@ -639,13 +537,7 @@ static void test_csv(void) {
     vp_ops ops;
     check_case("CSV: quotes, empty fields, one line per row");
     vp_ops_init(&ops, rows, 2, VP_OPS_BY_SHAPE, 1);
-    op.dimensions = 2;
-    op.shape[0] = 3;
-    op.shape[1] = 4;
-    op.stack_count = 1;
-    op.stack[0].name = "f";
-    op.stack[0].file = "x.c";
-    op.stack[0].line = 5;
+    op.dimensions = 2; op.shape[0] = 3; op.shape[1] = 4; op.stack_count = 1; op.stack[0].name = "f"; op.stack[0].file = "x.c"; op.stack[0].line = 5;
     op.bytes = 3000;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     CHECK_INT(vp_ops_print_csv(&ops, vp_text_buffer_sink, &buffer), VP_OK);
@@ -702,39 +594,21 @@ static vp_result read_back(vp_ops *ops, const char *text, size_t capacity, vp_er
     vp_result result = vp_json_parse(text, strlen(text), nodes, NODES, &json, NULL, error);
     return result == VP_OK ? vp_ops_read_json(ops, &json, 0, names, capacity, error) : result;
 }
-
 static void fill_table(vp_ops *ops, vp_op *rows, int64_t capacity) {
     vp_op op = sample("sch\xC3\xB6n \"1\"\n", 100, 50);
     vp_ops_init(ops, rows, capacity, VP_OPS_BY_SHAPE | VP_OPS_BY_PLACE, 2);
-    op.file = "a/b.c";
-    op.line = 7;
-    op.stage = "decode";
-    op.block = 4;
-    op.dimensions = 3;
-    op.shape[0] = 1;
-    op.stack_count = 2;
-    op.stack[0].name = "inner";
-    op.stack[1].name = "outer";
-    op.stack[1].file = "c.c";
-    op.stack[1].line = 9;
-    op.host_self_memory_bytes = -5;
+    op.file = "a/b.c"; op.line = 7; op.stage = "decode"; op.block = 4; op.dimensions = 3; op.shape[0] = 1; op.stack_count = 2;
+    op.stack[0].name = "inner"; op.stack[1].name = "outer"; op.stack[1].file = "c.c"; op.stack[1].line = 9; op.host_self_memory_bytes = -5;
     op.flops = INT64_C(1) << 60;
     vp_ops_add(ops, &op);
-    op.block = 5;
-    op.stage = NULL;
+    op.block = 5; op.stage = NULL;
     vp_ops_add(ops, &op);
     op = sample("plain", 7, 0);
-    op.block = 12;
-    op.dimensions = VP_OP_SEVERAL;
+    op.block = 12; op.dimensions = VP_OP_SEVERAL;
     vp_ops_add(ops, &op);
-    ops->clock = VP_OPS_DEVICE;
-    ops->device_name = "CUDA";
-    ops->ceilings.bytes_per_s = 4.8e12;
-    ops->dropped_calls = 3;
-    ops->dropped_host_ns = 33;
+    ops->clock = VP_OPS_DEVICE; ops->device_name = "CUDA"; ops->ceilings.bytes_per_s = 4.8e12; ops->dropped_calls = 3; ops->dropped_host_ns = 33;
     vp_ops_sort(ops, "cumtime");
 }
-
 static void test_json(void) {
     static char again[TEXT_BYTES];
     vp_op rows[4], read_rows[4];
@@ -748,10 +622,7 @@ static void test_json(void) {
     CHECK_INT(vp_json_finish(&w), VP_OK);
     vp_ops_init(&read, read_rows, 4, 0, 0);
     CHECK_INT(read_back(&read, json_text, strlen(json_text), &error), VP_OK);
-    CHECK_INT(read.count, 2);
-    CHECK_INT(read.group_by, ops.group_by);
-    CHECK_INT(read.clock, VP_OPS_DEVICE);
-    CHECK_TEXT(read.sort_key, "cumtime");
+    CHECK_INT(read.count, 2); CHECK_INT(read.group_by, ops.group_by); CHECK_INT(read.clock, VP_OPS_DEVICE); CHECK_TEXT(read.sort_key, "cumtime");
     CHECK_INT(read.dropped_host_ns, 33);
     CHECK(read.ceilings.bytes_per_s == 4.8e12 && read.ceilings.flops_per_s == 0.0);
     CHECK_TEXT(read_rows[0].stage, "*");
@@ -765,8 +636,7 @@ static void test_json(void) {
     check_case("JSON: a table that is too small, names that are too long");
     vp_ops_init(&read, read_rows, 1, VP_OPS_BY_STEP, 0);
     CHECK_INT(read_back(&read, json_text, sizeof names, &error), VP_ERR_CAPACITY);
-    CHECK_INT(read.count, 0);
-    CHECK_INT(read.group_by, VP_OPS_BY_STEP);
+    CHECK_INT(read.count, 0); CHECK_INT(read.group_by, VP_OPS_BY_STEP);
     vp_ops_init(&read, read_rows, 4, 0, 0);
     for (size_t i = 0; i < 40; i++) CHECK_INT(read_back(&read, json_text, i, &error), VP_ERR_CAPACITY);
     check_case("JSON: with any one byte damaged, it is either read or rejected as a whole");
@@ -780,7 +650,6 @@ static void test_json(void) {
         again[i] = was;
     }
 }
-
 /* reads a whole table with one text replaced */
 static vp_result read_with(const char *old, const char *fresh) {
     static char text[TEXT_BYTES];
@@ -803,7 +672,6 @@ static vp_result read_with(const char *old, const char *fresh) {
     CHECK_INT(ops.count, result == VP_OK ? 1 : 0);
     return result;
 }
-
 static void test_json_errors(void) {
     check_case("JSON: a single error");
     CHECK_INT(read_with("\"vlmprof-ops-1\"", "\"vlmprof-ops-1\""), VP_OK);
@@ -839,7 +707,6 @@ static void test_json_errors(void) {
     CHECK_INT(read_with("\"flops\": 5, ", ""), VP_ERR_FORMAT);
     CHECK_INT(read_with("\"flops\": 5, ", "\"flops\": 5, \"colour\": 7, "), VP_OK);
 }
-
 static void test_json_two_rows_of_one_key(void) {
     vp_op rows[4], op = sample("gemm", 1, 0);
     vp_ops ops;
@@ -875,12 +742,7 @@ static void test_schedule_golden(void) {
         int first, warnings, no_warmup = -1, i;
         lines++;
         CHECK_INT(sscanf(line, "%lld %lld %lld %lld %lld %d %d %63s", &skip_first, &wait, &warmup, &active, &repeat, &first, &warnings, states), 8);
-        s.skip_first = skip_first;
-        s.wait = wait;
-        s.warmup = warmup;
-        s.active = active;
-        s.repeat = repeat;
-        s.skip_first_wait = first;
+        s.skip_first = skip_first; s.wait = wait; s.warmup = warmup; s.active = active; s.repeat = repeat; s.skip_first_wait = first;
         if (strcmp(states, "refused") == 0) {
             refusals++;
             CHECK_INT(vp_schedule_check(&s, &no_warmup, NULL), VP_ERR_RANGE);
@@ -899,7 +761,6 @@ static void test_schedule_golden(void) {
     CHECK(lines == 400 && refusals > 0);
     free(text);
 }
-
 /* counts against a walk over all steps; cycles that begin every n steps equal cycles with a longer final wait */
 static void test_schedule_property(void) {
     vp_random random;
@@ -911,12 +772,8 @@ static void test_schedule_property(void) {
         vp_schedule_step step;
         const int64_t steps = below(&random, 80);
         int64_t i, open = 0;
-        s.skip_first = below(&random, 10);
-        s.wait = below(&random, 5);
-        s.warmup = below(&random, 4);
-        s.active = 1 + below(&random, 4);
-        s.repeat = below(&random, 4);
-        s.skip_first_wait = (int)below(&random, 2);
+        s.skip_first = below(&random, 10); s.wait = below(&random, 5); s.warmup = below(&random, 4); s.active = 1 + below(&random, 4);
+        s.repeat = below(&random, 4); s.skip_first_wait = (int)below(&random, 2);
         s.every_n_steps = below(&random, 2) ? s.wait + s.warmup + s.active + below(&random, 9) : 0;
         for (i = 0; i < steps; i++) {
             const int64_t period = s.every_n_steps ? s.every_n_steps : s.wait + s.warmup + s.active;
@@ -931,8 +788,7 @@ static void test_schedule_property(void) {
             } else {
                 CHECK_INT(step.cycle, -1);
             }
-            CHECK_INT(step.state, want);
-            CHECK_INT(step.ends_cycle, want == VP_SCHEDULE_RECORD_AND_SAVE);
+            CHECK_INT(step.state, want); CHECK_INT(step.ends_cycle, want == VP_SCHEDULE_RECORD_AND_SAVE);
             open += want >= VP_SCHEDULE_RECORD;
             if (want == VP_SCHEDULE_RECORD_AND_SAVE) {
                 walked.cycles++;
@@ -942,12 +798,10 @@ static void test_schedule_property(void) {
         }
         walked.partial_steps = open;
         CHECK_INT(vp_schedule_count(&s, steps, &sum), VP_OK);
-        CHECK_INT(sum.cycles, walked.cycles);
-        CHECK_INT(sum.recorded_steps, walked.recorded_steps);
+        CHECK_INT(sum.cycles, walked.cycles); CHECK_INT(sum.recorded_steps, walked.recorded_steps);
         if (!CHECK_INT(sum.partial_steps, walked.partial_steps)) return;
     }
 }
-
 static void test_schedule_errors(void) {
     const int64_t limit = INT64_C(1) << 53;
     vp_schedule s = vp_schedule_default();
@@ -966,20 +820,16 @@ static void test_schedule_errors(void) {
     s.active = 0;
     CHECK_INT(vp_schedule_check(&s, NULL, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "active is 0: a cycle records at least one step");
-    s.active = 3;
-    s.wait = -1;
+    s.active = 3; s.wait = -1;
     CHECK_INT(vp_schedule_check(&s, NULL, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "wait is -1, below 0");
-    s.wait = 1;
-    s.every_n_steps = 4;
+    s.wait = 1; s.every_n_steps = 4;
     CHECK_INT(vp_schedule_check(&s, NULL, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "every_n_steps is 4, shorter than wait + warmup + active");
     CHECK_INT(vp_schedule_at(&s, 0, &step), VP_ERR_RANGE);
-    s.every_n_steps = 0;
-    s.skip_first_wait = 2;
+    s.every_n_steps = 0; s.skip_first_wait = 2;
     CHECK_INT(vp_schedule_check(&s, NULL, NULL), VP_ERR_RANGE);
-    s.skip_first_wait = 1;
-    s.wait = INT64_MAX;
+    s.skip_first_wait = 1; s.wait = INT64_MAX;
     CHECK_INT(vp_schedule_at(&s, 0, &step), VP_ERR_RANGE);
     s.skip_first = s.wait = s.warmup = s.active = s.repeat = limit; /* no overflow at the limits */
     CHECK_INT(vp_schedule_at(&s, limit, &step), VP_OK);

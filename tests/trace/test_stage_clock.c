@@ -101,6 +101,47 @@ static void test_refusals(void) {
     request(&clock, 10);
     CHECK(clock.count == 0 && clock.lost == 4 && clock.lost_open == 0);
 }
+/* Stages whose times come from a device, and each way in which they can be wrong. A request is open from 100; at 200, stages are added. */
+static void test_added(void) {
+    static const struct { int64_t begin_ns, end_ns; vp_result result; } rows[] = {
+        {110, 150, VP_OK}, {160, 170, VP_OK}, {150, 160, VP_OK} /* between the two */, {170, 170, VP_OK}, {149, 151, VP_ERR_RANGE}, {115, 120, VP_ERR_RANGE},
+        {105, 180, VP_ERR_RANGE}, {99, 105, VP_ERR_RANGE} /* before the request */, {180, 201, VP_ERR_RANGE} /* in the future */, {190, 185, VP_ERR_RANGE},
+        {-5, -1, VP_ERR_RANGE}, {100, 110, VP_OK}, {180, 200, VP_OK}};
+    vp_stage_mark marks[ROOM];
+    vp_stage_clock clock = vp_stage_clock_over(marks, ROOM);
+    double scratch[ROOM];
+    vp_statistics statistics;
+    check_case("stages with given times");
+    made_up_ns = 100;
+    clock.thread = 3;
+    vp_stage_begin(&clock, "request");
+    made_up_ns = 200;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_note(vp_stage_add(&clock, "device", rows[i].begin_ns, rows[i].end_ns) == rows[i].result, __FILE__, __LINE__, "row %d", (int)i);
+    CHECK_INT(vp_stage_reset(&clock), VP_ERR_STATE);
+    CHECK_INT(vp_stage_add(&clock, NULL, 200, 200), VP_ERR_CAPACITY);
+    CHECK_INT(clock.lost, 1);
+    clock.lost = 0;
+    made_up_ns = 230;
+    vp_stage_end(&clock);
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 0), 130 - 90);
+    CHECK_INT(vp_stage_statistics(&clock, "device", scratch, &statistics), VP_OK);
+    CHECK(statistics.count == 6 && statistics.max == 40 && statistics.min == 0);
+    CHECK_INT(vp_stage_add(&clock, "device", 229, 230), VP_ERR_RANGE); /* nothing is open: it overlaps the request */
+    CHECK_INT(vp_stage_add(&clock, "device", 230, 230), VP_OK);
+    CHECK_INT(vp_stage_reset(&clock), VP_OK);
+    CHECK(clock.count == 0 && clock.thread == 3);
+    CHECK_INT(vp_stage_add(&clock, "device", 110, 120), VP_OK);
+    check_case("stages: the rest of a mark is never below 0 unless it is unknown");
+    const vp_stage_mark wrong[] = {{"request", 100, 110, SIZE_MAX}, {"inner", 90, 120, 0}};
+    memcpy(marks, wrong, sizeof wrong);
+    clock.count = 2;
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 0), -1);
+    clock = vp_stage_clock_over(marks, 1);
+    CHECK_INT(vp_stage_add(&clock, "a", 1, 2), VP_OK);
+    CHECK_INT(vp_stage_add(&clock, "b", 2, 3), VP_ERR_CAPACITY);
+    CHECK_INT(clock.lost, 1);
+}
 static void test_memory(void) {
     char *text = NULL;
     size_t bytes = 0;
@@ -122,6 +163,6 @@ static void test_memory(void) {
 }
 
 int main(void) {
-    RUN_TESTS(test_marks, test_refusals, test_memory);
+    RUN_TESTS(test_marks, test_refusals, test_added, test_memory);
     return check_done("test_stage_clock");
 }

@@ -7,7 +7,7 @@
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
-#include "vlmprof_trace.h"
+#include "vlmprof_torch_trace.h"
 
 #include "support/check.h"
 #include "support/small_request.h"
@@ -71,18 +71,15 @@ static int64_t int_at(const file *f, uint32_t node) {
 static void read_event(file *f, uint32_t node, event *e) {
     char phase[8];
     memset(e, 0, sizeof *e);
-    e->node = node;
-    e->args = vp_json_get(&f->json, node, "args");
+    e->node = node; e->args = vp_json_get(&f->json, node, "args");
     text_at(f, vp_json_get(&f->json, node, "ph"), phase, sizeof phase);
     e->phase = phase[0];
     text_at(f, vp_json_get(&f->json, node, "cat"), e->category, sizeof e->category);
     text_at(f, vp_json_get(&f->json, node, "name"), e->name, sizeof e->name);
     text_at(f, vp_json_get(&f->json, node, "pid"), e->process, sizeof e->process);
     text_at(f, vp_json_get(&f->json, node, "tid"), e->thread, sizeof e->thread);
-    e->begin = ns_of(f, vp_json_get(&f->json, node, "ts"));
-    e->ns = ns_of(f, vp_json_get(&f->json, node, "dur"));
-    e->id = int_at(f, vp_json_get(&f->json, node, "id"));
-    e->correlation = int_at(f, vp_json_get(&f->json, e->args, "correlation"));
+    e->begin = ns_of(f, vp_json_get(&f->json, node, "ts")); e->ns = ns_of(f, vp_json_get(&f->json, node, "dur"));
+    e->id = int_at(f, vp_json_get(&f->json, node, "id")); e->correlation = int_at(f, vp_json_get(&f->json, e->args, "correlation"));
     e->external_id = int_at(f, vp_json_get(&f->json, e->args, "External id"));
 }
 static int load(const char *path, file *f) {
@@ -97,8 +94,7 @@ static int load(const char *path, file *f) {
     if (!CHECK_INT(vp_json_parse(f->text, f->bytes, f->nodes, needed, &f->json, NULL, &error), VP_OK)) return 0;
     events = vp_json_get(&f->json, 0, "traceEvents");
     if (!CHECK(events != VP_JSON_NONE)) return 0;
-    f->count = f->nodes[events].count;
-    f->events = (event *)calloc(f->count + 1, sizeof *f->events);
+    f->count = f->nodes[events].count; f->events = (event *)calloc(f->count + 1, sizeof *f->events);
     for (node = events + 1; i < f->count; node = f->nodes[node].end, i++) {
         read_event(f, node, &f->events[i]);
         f->events[i].order = (uint32_t)i;
@@ -241,8 +237,7 @@ static trace_facts check_whole(const file *f) {
     CHECK_INT(ends, 1);
     check_members(f);
     check_nesting(f);
-    facts.launches = check_flows(f);
-    facts.steps = check_steps(f);
+    facts.launches = check_flows(f); facts.steps = check_steps(f);
     return facts;
 }
 static trace_facts check_file(const char *path, file *f) {
@@ -267,15 +262,10 @@ static vp_launch made[MOST];
 static vp_stage_times times;
 static int64_t step_times[256];
 static vp_trace_device gpu;
-static vp_trace_options options_for(const char *path) {
-    vp_trace_options o = vp_trace_options_default();
+static vp_torch_trace_options options_for(const char *path) {
+    vp_torch_trace_options o = vp_torch_trace_options_default();
     gpu = vp_trace_device_of(0, "Made up", UINT64_C(80000000000), 9, 0, 132);
-    o.path = path;
-    o.base_ns = BASE;
-    o.base_unix_ns = INT64_C(1700000000123456789);
-    o.process = o.thread = 4242;
-    o.devices = &gpu;
-    o.device_count = 1;
+    o.path = path; o.base_ns = BASE; o.base_unix_ns = INT64_C(1700000000123456789); o.process = o.thread = 4242; o.devices = &gpu; o.device_count = 1;
     return o;
 }
 /* A request of `steps` decode steps: kernels of `ns` without gaps, sent every `host` ns. Returns the number of launches. */
@@ -288,23 +278,14 @@ static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t
             for (int32_t i = 0; i < per_stage && count < MOST; i++, count++) {
                 vp_launch *l = &made[count];
                 memset(l, 0, sizeof *l);
-                l->name = i % 3 == 1 ? "gemm" : "k_rows";
-                l->stage = stage;
-                l->step = step;
-                l->part = i < per_stage / 2 ? VP_PART_ATTENTION : VP_PART_EXPERTS;
-                l->block = stage == VP_STAGE_H2D ? -1 : i / 4;
+                l->name = i % 3 == 1 ? "gemm" : "k_rows"; l->stage = stage; l->step = step;
+                l->part = i < per_stage / 2 ? VP_PART_ATTENTION : VP_PART_EXPERTS; l->block = stage == VP_STAGE_H2D ? -1 : i / 4;
                 l->kind = stage == VP_STAGE_H2D ? VP_LAUNCH_COPY_TO_DEVICE : i == per_stage - 1 ? VP_LAUNCH_COPY : VP_LAUNCH_KERNEL;
-                l->file = "vlmprof_kernels.cu";
-                l->line = 100 + i;
+                l->file = "vlmprof_kernels.cu"; l->line = 100 + i;
                 l->shape[0] = 5; l->shape[1] = 6; l->shape[2] = 7;
                 l->dimensions = i % 3 == 1 ? 3 : 2;
                 if (i % 3 != 1) { l->grid = 264; l->threads = 256; l->registers = 40; l->shared_bytes = 4096; }
-                l->begin_ns = count * ns;
-                l->ns = ns;
-                l->host_begin_ns = count * host;
-                l->host_ns = host - host / 4;
-                l->flops = 1000;
-                l->bytes = 2000;
+                l->begin_ns = count * ns; l->ns = ns; l->host_begin_ns = count * host; l->host_ns = host - host / 4; l->flops = 1000; l->bytes = 2000;
                 times.kernel_ns[stage] += ns;
                 if (!times.ran[stage]) times.begin_ns[stage] = count * ns;
                 times.device_ns[stage] += ns;
@@ -313,17 +294,12 @@ static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t
                 if (step) step_times[step - 1] = ns * per_stage;
             }
     }
-    run->begin_ns = begin;
-    run->launches = made;
-    run->launch_count = count;
-    run->times = &times;
-    run->step_ns = step_times;
-    run->step_count = steps;
+    run->begin_ns = begin; run->launches = made; run->launch_count = count; run->times = &times; run->step_ns = step_times; run->step_count = steps;
     return count;
 }
-static void close_trace(vp_trace *trace, vp_trace_info *info) {
-    CHECK_INT(vp_trace_close(trace, info, NULL), VP_OK);
-    vp_trace_free(trace);
+static void close_trace(vp_trace *trace, vp_torch_trace_info *info) {
+    CHECK_INT(vp_torch_trace_close(trace, info, NULL), VP_OK);
+    vp_torch_trace_free(trace);
 }
 /* the host's start of the decode stage: the sum of the wall times of the stages before it */
 static int64_t decode_begin_ns(void) {
@@ -335,19 +311,18 @@ static int64_t annotated(const file *f, const char *name) {
     const event *e = find(f, "gpu_user_annotation", name, 0);
     return e ? e->ns : -1;
 }
-
 static void test_request(void) {
     char *path = in_folder("request.pt.trace.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info;
+    vp_torch_trace_info info;
     vp_trace_run run;
     vp_error error;
     file f;
     int64_t launches = make_run(&run, BASE + 10000, 3, 5001, 3000, 8), sum[VP_STAGE_COUNT] = {0};
     check_case("a request of a GPU: stages, parts, launches, flows");
     unlink(path); /* a folder given by the user may contain it */
-    if (!CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK)) return;
+    if (!CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK)) return;
     CHECK(unfinished_files() == 1 && !there(path));
     CHECK_INT(vp_trace_step_begin(trace, 5, BASE + 9000, &error), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, &error), VP_OK);
@@ -355,11 +330,8 @@ static void test_request(void) {
     close_trace(trace, &info);
     CHECK(!unfinished_files());
     trace_facts facts = check_file(path, &f);
-    CHECK_INT(facts.launches, launches);
-    CHECK_INT(facts.steps, 1);
-    CHECK_INT(info.launches, launches);
-    CHECK_INT(info.events, f.count);
-    CHECK_INT(info.bytes, f.bytes);
+    CHECK_INT(facts.launches, launches); CHECK_INT(facts.steps, 1);
+    CHECK_INT(info.launches, launches); CHECK_INT(info.events, f.count); CHECK_INT(info.bytes, f.bytes);
     CHECK(!info.truncated && !info.dropped_steps && !info.dropped_launches && !info.moved_slices);
     CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "trace_truncated")), 0);
     CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "baseTimeNanoseconds")), INT64_C(1700000000123456789));
@@ -388,13 +360,12 @@ static void test_request(void) {
     CHECK_NEAR(sum[0], launches * 5001, launches);
     forget(&f);
 }
-
 /* kernels whose float times overlap by a few ns, launches that seem to begin after their kernels, and boundaries within a kernel */
 static void test_overlap(void) {
     char *path = in_folder("overlap.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info;
+    vp_torch_trace_info info;
     vp_trace_run run;
     file f;
     int64_t launches = make_run(&run, BASE, 2, 1000, 900, 6), second;
@@ -409,7 +380,7 @@ static void test_overlap(void) {
     for (int stage = VP_STAGE_VIT + 1; stage <= VP_STAGE_DECODE; stage++) times.begin_ns[stage] += 700;
     made[launches / 2].host_begin_ns += 500000;
     for (int64_t i = launches / 2 + 1; i < launches; i++) made[i].host_begin_ns += 500000;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     second = make_run(&run, BASE + 1000, 1, 700, 100, 6); /* its device time would begin before the first request has ended */
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE + 9000000, NULL), VP_OK);
@@ -421,11 +392,10 @@ static void test_overlap(void) {
     CHECK(arg(&f, find(&f, "gpu_user_annotation", "stage::vit", 0), "device clock offset ns") >= 400000);
     forget(&f);
 }
-
 /* the rule: of two overlapping slices, the earlier is shortened */
 static void test_cut(void) {
     char *path = in_folder("cut.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
@@ -433,7 +403,7 @@ static void test_cut(void) {
     check_case("the earlier of two overlapping slices is shortened");
     made[5].ns += 50;      /* k_rows, gemm, k_rows, copy: the gemm of the second stage */
     made[5].host_ns = 950;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, run.launch_count);
@@ -446,17 +416,16 @@ static void test_cut(void) {
     CHECK(first && second && first->begin + first->ns <= 6 * 900 && first->ns > 890 && second->begin <= 6 * 900 + 4 && second->ns >= 671);
     forget(&f);
 }
-
 static void test_shapes_and_stacks(void) {
     char *path = in_folder("shapes.json"), dims[64], stack[256];
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
     int64_t launches = make_run(&run, BASE + 5, 1, 1000, 900, 6);
     check_case("shapes and stacks");
     o.record_shapes = o.with_stack = o.profile_memory = 1;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, launches);
@@ -473,11 +442,10 @@ static void test_shapes_and_stacks(void) {
     CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "profile_memory")), 1);
     forget(&f);
 }
-
 /* on the CPU, a launch is an op of the main thread, and each worker has its own track */
 static void test_cpu(void) {
     char *path = in_folder("cpu.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_span spans_of[5] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}, {0, 1, 900000, 1}};
     vp_trace *trace = NULL;
     vp_trace_run run;
@@ -485,24 +453,19 @@ static void test_cpu(void) {
     file f;
     int64_t launches = make_run(&run, BASE + 5, 2, 1000, 1000, 4);
     check_case("a request on the CPU, with its threads' work");
-    o.devices = NULL;
-    o.device_count = 0;
-    run.device = -1;
-    run.spans = spans_of;
-    run.span_count = 5;
+    o.devices = NULL; o.device_count = 0;
+    run.device = -1; run.spans = spans_of; run.span_count = 5;
     spans_of[4].launch = launches; /* a span whose launch did not fit in the caller's buffer */
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     spans_of[3].launch = -1;
     CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "run.spans[3].launch");
-    spans_of[3].launch = 2;
-    spans_of[3].thread = VP_TRACE_THREADS_LIMIT;
+    spans_of[3].launch = 2; spans_of[3].thread = VP_TRACE_THREADS_LIMIT;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     spans_of[3].thread = -1;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
-    spans_of[3].thread = 0;
-    spans_of[3].ns = -1;
+    spans_of[3].thread = 0; spans_of[3].ns = -1;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, 0);
@@ -518,19 +481,17 @@ static void test_cpu(void) {
     }
     forget(&f);
 }
-
 /* The step times of a CPU request determine the positions of its decode steps, with launches, without them and with nothing else. */
 static void test_cpu_steps(void) {
     for (int form = 0; form < 3; form++) {
         char *path = in_folder("steps-cpu.json");
-        vp_trace_options o = options_for(path);
+        vp_torch_trace_options o = options_for(path);
         vp_trace *trace = NULL;
         vp_trace_run run;
         file f;
         make_run(&run, BASE, 2, 1000, 1000, 4);
         check_case("step_ns on the host's track, %s", form == 0 ? "with launches" : form == 1 ? "without launches" : "without launches and stage times");
-        o.devices = NULL;
-        o.device_count = 0;
+        o.devices = NULL; o.device_count = 0;
         run.device = -1;
         step_times[0] = 4321;
         step_times[1] = 7654;
@@ -542,7 +503,7 @@ static void test_cpu_steps(void) {
                 made[i].host_begin_ns = begin + (made[i].step > 1 ? 4321 : 0) + 500 * (i % 4) + 100;
                 made[i].host_ns = 400;
             }
-        CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+        CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
         CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
         close_trace(trace, NULL);
         check_file(path, &f);
@@ -560,14 +521,14 @@ static void test_cpu_steps(void) {
 /* A program that marks its stages with vp_stage_begin and vp_stage_end finds them in its trace. */
 static void test_stage_clock(void) {
     char *path = in_folder("clock.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_mark marks[3] = {{"request", BASE + 100, BASE + 1000, SIZE_MAX}, {"vision", BASE + 100, BASE + 400, 0}, {"prefill", BASE + 450, BASE + 1000, 0}};
     vp_stage_clock clock = vp_stage_clock_over(marks, 3);
     file f;
     check_case("the marks of a stage clock");
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_stages(trace, &clock, NULL), VP_OK); /* no marks are valid */
     clock.count = 3;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_OK);
@@ -575,56 +536,51 @@ static void test_stage_clock(void) {
     CHECK_INT(vp_trace_stages(NULL, &clock, NULL), VP_ERR_RANGE);
     marks[2].end_ns = -1;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_STATE);
-    CHECK_TEXT(error.where, "marks");
-    CHECK_TEXT(error.text, "a mark is still open");
-    marks[2].end_ns = BASE + 1001; /* after the request's end */
+    CHECK_TEXT(error.where, "marks"); CHECK_TEXT(error.text, "a mark is still open");
+    marks[2].end_ns = BASE + 1001; /* after the request's end: on another row */
+    clock.thread = 1;
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_OK);
+    CHECK_INT(vp_torch_trace_tell(trace).other_row_slices, 1);
+    clock.thread = VP_TRACE_THREADS_LIMIT;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "marks[2]");
-    CHECK(strstr(error.text, "does not nest") != NULL);
-    marks[2].inside = 7; /* no mark has this index */
-    marks[2].end_ns = BASE + 1000;
+    clock.thread = 0;
+    marks[0].begin_ns = BASE - 1;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
-    marks[2].inside = 0;
-    marks[1].begin_ns = BASE - 1;
-    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "request");
     CHECK(strstr(error.text, "began before the trace") && !strstr(error.text, "ends"));
-    marks[1].begin_ns = BASE + 401;
-    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.text, "it ends before it begins");
-    marks[1].name = NULL;
-    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "marks[1]");
-    CHECK(strstr(error.text, "no name") != NULL);
-    close_trace(trace, NULL);
+    vp_trace_run run; /* its slices cross the marks of thread 0, and those of a clock on the same thread cross both */
+    make_run(&run, BASE + 300, 2, 100, 30, 3);
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
+    marks[0] = (vp_stage_mark){"request", BASE + 350, BASE + 1500, SIZE_MAX};
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_OK);
+    CHECK(vp_torch_trace_tell(trace).other_row_slices > 3);
+    close_trace(trace, NULL); /* check_file finds slices that do not nest */
     check_file(path, &f);
-    CHECK_INT(count_of(&f, "cpu_op"), 3);
     const event *vision = find(&f, "cpu_op", "vision", 0);
     if (CHECK(vision)) CHECK(vision->begin == 100 && vision->ns == 300);
     forget(&f);
 }
-
 static void test_memory_and_counters(void) {
     char *path = in_folder("memory.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_error error = {VP_OK, -1, "", ""};
     file f;
     check_case("memory and counters");
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE + 1, 0, 4096, 1000000, 1000000, 2000000, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE + 2, -1, 8192, 77, 77, 77, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE + 3, 0, 4096, -1000000, 0, 2000000, NULL), VP_OK);
-    CHECK_INT(vp_trace_counter(trace, BASE + 4, 0, "power W", 412.5, NULL), VP_OK);
-    CHECK_INT(vp_trace_counter(trace, BASE + 4, -1, "queue", 3, NULL), VP_OK);
+    CHECK_INT(vp_trace_device_counter(trace, BASE + 4, 0, "power W", 412.5, NULL), VP_OK);
+    CHECK_INT(vp_trace_device_counter(trace, BASE + 4, -1, "queue", 3, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE, 1, 1, 1, 1, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_memory(trace, BASE - 1, 0, 1, 1, 1, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_memory(trace, BASE, 0, UINT64_MAX, 1, 1, 1, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_counter(trace, BASE, 0, "nan", (double)NAN, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "nan");
-    CHECK_TEXT(error.text, "value is not finite");
-    CHECK_INT(vp_trace_counter(trace, BASE, 0, "infinite", HUGE_VAL, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_counter(trace, BASE, 0, NULL, 1, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_device_counter(trace, BASE, 0, "nan", (double)NAN, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "nan"); CHECK_TEXT(error.text, "value is not finite");
+    CHECK_INT(vp_trace_device_counter(trace, BASE, 0, "infinite", HUGE_VAL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_device_counter(trace, BASE, 0, NULL, 1, NULL), VP_ERR_RANGE);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).steps, 1); /* the step was open */
     CHECK_INT(count_of(&f, "cpu_instant_event"), 3);
@@ -639,7 +595,6 @@ static void test_memory_and_counters(void) {
     }
     forget(&f);
 }
-
 /* Requests with times that a real clock would not give. In all cases the tracks are in order, launches precede their kernels, and the file is complete at any limit. */
 static uint32_t draw(vp_random *random, uint32_t below) { return vp_random_u32(random) % below; }
 static void test_random(uint32_t seed, int files) {
@@ -648,36 +603,29 @@ static void test_random(uint32_t seed, int files) {
     check_case("requests at random, seed %u", (unsigned)seed);
     vp_random_seed(&random, seed);
     for (int i = 0; i < files && !check_state.case_failed; i++) {
-        vp_trace_options o = options_for(path);
+        vp_torch_trace_options o = options_for(path);
         vp_trace *trace = NULL;
-        vp_trace_info info;
+        vp_torch_trace_info info;
         file f;
         int64_t at = BASE;
         const int32_t on_device = (int32_t)draw(&random, 4) ? 0 : -1;
         const uint32_t scale = 1 + draw(&random, 3000);
-        o.record_shapes = (int)draw(&random, 2);
-        o.max_bytes = 12000 + draw(&random, 150000);
-        CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+        o.record_shapes = (int)draw(&random, 2); o.max_bytes = 12000 + draw(&random, 150000);
+        CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
         for (int request = 0; request < 3; request++) {
             vp_trace_run run;
             const int64_t count = make_run(&run, at, (int32_t)draw(&random, 4), draw(&random, scale), draw(&random, scale), 1 + (int32_t)draw(&random, 9));
             int64_t device_at = 0, host_at = 0;
             for (int64_t k = 0; k < count; k++) {
                 vp_launch *l = &made[k];
-                l->begin_ns = device_at;
-                l->ns = draw(&random, scale);
-                l->host_begin_ns = host_at;
-                l->host_ns = draw(&random, scale);
+                l->begin_ns = device_at; l->ns = draw(&random, scale); l->host_begin_ns = host_at; l->host_ns = draw(&random, scale);
                 device_at += draw(&random, 3) ? l->ns : draw(&random, scale); /* at once, or at any time, even before the end of the last one */
                 host_at += draw(&random, 3) ? l->host_ns : draw(&random, scale);
-                l->part = (int32_t)draw(&random, VP_PART_COUNT);
-                l->dimensions = (int32_t)draw(&random, 5);
+                l->part = (int32_t)draw(&random, VP_PART_COUNT); l->dimensions = (int32_t)draw(&random, 5);
             }
             for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
-                times.begin_ns[stage] = draw(&random, 10 * scale);
-                times.device_ns[stage] = draw(&random, 10 * scale);
-                times.wall_ns[stage] = draw(&random, 10 * scale);
-                times.ran[stage] = (unsigned char)draw(&random, 2);
+                times.begin_ns[stage] = draw(&random, 10 * scale); times.device_ns[stage] = draw(&random, 10 * scale);
+                times.wall_ns[stage] = draw(&random, 10 * scale); times.ran[stage] = (unsigned char)draw(&random, 2);
             }
             for (int32_t k = 0; k < run.step_count; k++) step_times[k] = draw(&random, 10 * scale);
             if (!draw(&random, 3)) run.times = NULL;
@@ -696,13 +644,12 @@ static void test_random(uint32_t seed, int files) {
         if (check_state.case_failed) printf("file %d\n", i);
     }
 }
-
 /* For every limit from the smallest, the file parses, is complete and not larger than allowed. The number of units in it grows with the limit. */
 static void test_limit(void) {
     char *path = in_folder("limit.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info, all = {0};
+    vp_torch_trace_info info, all = {0};
     vp_trace_run run;
     vp_error error;
     file f;
@@ -711,16 +658,16 @@ static void test_limit(void) {
     int seen_middle = 0;
     check_case("the size limit in bytes");
     o.max_bytes = 100;
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_RANGE);
     CHECK(strstr(error.text, "must be ") != NULL && !unfinished_files());
     if (strstr(error.text, "must be at least ")) least = strtoull(strstr(error.text, "must be at least ") + 17, NULL, 10);
     o.max_bytes = least - 1;
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_RANGE);
     for (uint64_t limit = least; limit < least + 420000; limit += 7919) {
         int64_t launches = 0;
         vp_result result = VP_OK;
         o.max_bytes = limit;
-        if (!CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK)) return;
+        if (!CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK)) return;
         for (int step = 0; step < 3; step++) {
             int64_t some = make_run(&run, BASE + 1000 + step * INT64_C(10000000), 5, 1000, 900, 10);
             vp_result begun = vp_trace_step_begin(trace, step, BASE + step * INT64_C(10000000), &error);
@@ -750,26 +697,23 @@ static void test_limit(void) {
     }
     CHECK(!all.truncated && all.launches > 0 && seen_middle > 3);
 }
-
 static void test_names(void) {
     static const char *const given[] = {"plain", "quo\"ted", "back\\slash", "two\nlines", "bell\a", "tab\t", "caf\xc3\xa9", "bad\xff", "", "]}"},
                       *const read[] = {"plain", "quo\"ted", "back/slash", "twolines", "unknown", "unknown", "caf\xc3\xa9", "unknown", "", "]}"};
     char *path = in_folder("odd ]\"name.json"), name[128];
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace_metadata metadata[2] = {{"argv", "vlmprof run \"a\\b\"\n\ttab ]"}, {"odd \"key\"", "caf\xc3\xa9"}};
     vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
     check_case("hostile names");
     gpu.name = "GPU \"9\" \\ ]";
-    o.process_name = "my \"program\"";
-    o.metadata = metadata;
-    o.metadata_count = 2;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    o.process_name = "my \"program\""; o.metadata = metadata; o.metadata_count = 2;
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
         make_run(&run, BASE + 1 + (int64_t)i * 1000000, 0, 100, 100, 1);
         made[1].name = given[i];
-        CHECK_INT(vp_trace_counter(trace, BASE + (int64_t)i, -1, given[i], 1.0, NULL), VP_OK);
+        CHECK_INT(vp_trace_device_counter(trace, BASE + (int64_t)i, -1, given[i], 1.0, NULL), VP_OK);
         run.launch_count = 2;
         CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     }
@@ -793,7 +737,6 @@ static void test_names(void) {
     }
     forget(&f);
 }
-
 static void test_file_names(void) {
     char name[256], host[200];
     check_case("file names");
@@ -810,48 +753,46 @@ static void test_file_names(void) {
     CHECK_INT(vp_trace_file_name("w", -1, name, sizeof name), VP_ERR_RANGE);
     CHECK_INT(vp_trace_file_name("w", 1, NULL, 0), VP_ERR_RANGE);
 }
-
 static void test_closing(void) {
     char *path = in_folder("closing.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info, again;
+    vp_torch_trace_info info, again;
     vp_error error;
     file f;
     check_case("closing twice, abandoning, replacing");
     write_text(path, "what stood there before");
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_OK);
-    vp_trace_free(trace); /* abandoned */
+    vp_torch_trace_free(trace); /* abandoned */
     CHECK(!unfinished_files());
     {
         char *text = check_read(path, NULL);
         CHECK_TEXT(text, "what stood there before");
         free(text);
     }
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
-    CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_close(trace, &info, NULL), VP_OK);
     memset(&again, 1, sizeof again);
-    CHECK_INT(vp_trace_close(trace, &again, &error), VP_ERR_STATE);
-    CHECK(memcmp(&info, &again, sizeof info) == 0 && strstr(error.text, "nothing was done"));
+    CHECK_INT(vp_torch_trace_close(trace, &again, &error), VP_ERR_STATE);
+    CHECK(memcmp(&info, &again, sizeof info) == 0 && strstr(error.text, "already closed"));
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_ERR_STATE);
     CHECK_INT(vp_trace_memory(trace, BASE, 0, 1, 1, 1, 1, NULL), VP_ERR_STATE);
-    vp_trace_free(trace);
+    vp_torch_trace_free(trace);
     CHECK_INT(check_file(path, &f).steps, 0);
     CHECK_INT(info.events, f.count);
     forget(&f);
-    vp_trace_free(NULL);
-    CHECK_INT(vp_trace_close(NULL, NULL, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_tell(NULL).events, 0);
+    vp_torch_trace_free(NULL);
+    CHECK_INT(vp_torch_trace_close(NULL, NULL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_tell(NULL).events, 0);
 }
-
 static void test_steps(void) {
     char *path = in_folder("steps.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     file f;
     check_case("steps in order");
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_step_end(trace, BASE, NULL), VP_ERR_STATE);
     CHECK_INT(vp_trace_step_begin(trace, 2, BASE - 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_step_begin(trace, -1, BASE, NULL), VP_ERR_RANGE);
@@ -868,11 +809,10 @@ static void test_steps(void) {
     CHECK(strstr(f.text, "\"ts\": 0.020, \"dur\": 1234.567") != NULL);
     forget(&f);
 }
-
 /* The disk is full from the start, or later: the error is kept, and only existing files remain. */
 static void test_full_disk(void) {
     char *path = in_folder("full.json");
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_trace_run run;
     vp_error error;
@@ -881,7 +821,7 @@ static void test_full_disk(void) {
     check_case("full disk");
     if (access("/dev/full", W_OK) == 0) {
         CHECK_INT(symlink("/dev/full", path), 0); /* a device is written directly */
-        CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
+        CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_WRITE);
         CHECK(strstr(error.text, "No space left") != NULL && !unfinished_files());
         CHECK_INT(unlink(path), 0);
     }
@@ -890,7 +830,7 @@ static void test_full_disk(void) {
     little.rlim_cur = 200000;
     signal(SIGXFSZ, SIG_IGN);
     write_text(path, "old");
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK);
     CHECK_INT(setrlimit(RLIMIT_FSIZE, &little), 0);
     for (int step = 0; step < 20 && result == VP_OK; step++) {
         make_run(&run, BASE + step * INT64_C(1000000), 3, 300, 400, 8);
@@ -898,27 +838,28 @@ static void test_full_disk(void) {
     }
     CHECK_INT(result, VP_ERR_WRITE);
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE, &error), VP_ERR_WRITE);
-    CHECK_INT(vp_trace_close(trace, NULL, &error), VP_ERR_WRITE);
+    CHECK_INT(vp_torch_trace_close(trace, NULL, &error), VP_ERR_WRITE);
     CHECK(error.text[0] && !unfinished_files());
     setrlimit(RLIMIT_FSIZE, &before);
-    vp_trace_free(trace);
+    vp_torch_trace_free(trace);
     {
         char *text = check_read(path, NULL);
         CHECK_TEXT(text, "old");
         free(text);
     }
     o.path = in_folder("no/such/folder.json");
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_WRITE);
     /* the name cannot be used, because it is a folder */
     o.path = in_folder("taken");
     make_empty(o.path);
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_WRITE);
     CHECK(strstr(error.text, "this is a folder") && !unfinished_files());
 }
-
-#define REFUSED(member, value) do { vp_trace_options bad = o; bad.member = (value); CHECK_INT(vp_trace_open(&bad, &trace, NULL), VP_ERR_RANGE); } while (0)
+#define REFUSED(member, value) do { vp_torch_trace_options bad = o; bad.member = (value); CHECK_INT(vp_torch_trace_open(&bad, &trace, NULL), VP_ERR_RANGE); } while (0)
+#define WRONG(member, value, code, place) do { const __typeof__(member) good = member; member = (value); \
+        CHECK_INT(vp_trace_launches(trace, &run, &error), code); CHECK_TEXT(error.where, place); member = good; } while (0)
 static void test_refusals(void) {
-    vp_trace_options o = options_for(in_folder("refused.json"));
+    vp_torch_trace_options o = options_for(in_folder("refused.json"));
     vp_trace_device twins[2];
     vp_trace *trace = NULL;
     vp_trace_run run;
@@ -926,126 +867,70 @@ static void test_refusals(void) {
     char where[80];
     vp_trace_metadata bad_text[1] = {{"key", "\xff"}};
     check_case("rejected options and requests");
-    CHECK_INT(vp_trace_open(NULL, &trace, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_open(&o, NULL, NULL), VP_ERR_RANGE);
-    REFUSED(path, NULL);
-    REFUSED(path, "");
-    REFUSED(process, 63);
-    REFUSED(thread, -1);
-    REFUSED(rank, 1);
-    REFUSED(world_size, 0);
-    REFUSED(device_count, -1);
-    REFUSED(device_count, 65);
-    REFUSED(devices, NULL);
-    REFUSED(metadata_count, 1);
-    REFUSED(base_unix_ns, -1);
+    CHECK_INT(vp_torch_trace_open(NULL, &trace, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, NULL, NULL), VP_ERR_RANGE);
+    REFUSED(path, NULL); REFUSED(path, ""); REFUSED(process, 63); REFUSED(thread, -1); REFUSED(rank, 1); REFUSED(world_size, 0);
+    REFUSED(device_count, -1); REFUSED(device_count, 65); REFUSED(devices, NULL); REFUSED(metadata_count, 1); REFUSED(base_unix_ns, -1);
     twins[0] = twins[1] = gpu;
-    o.devices = twins;
-    o.device_count = 2;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
+    o.devices = twins; o.device_count = 2;
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
     twins[1].id = 64;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
     twins[1].id = 1;
-    o.metadata = bad_text;
-    o.metadata_count = 1;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
+    o.metadata = bad_text; o.metadata_count = 1;
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
     o.metadata_count = 0;
-    if (!CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK)) return;
-    make_run(&run, BASE - 1, 1, 10, 10, 2);
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    if (!CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK)) return;
+    make_run(&run, BASE, 1, 10, 10, 2);
     CHECK_INT(vp_trace_launches(trace, NULL, NULL), VP_ERR_RANGE);
-    run.begin_ns = BASE;
-    run.device = 2;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
-    run.device = -2;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
-    run.device = 0;
-    made[3].ns = -1;
-    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "run.launches[3].ns");
-    CHECK_INT(error.offset, 3);
-    made[3].ns = INT64_MAX;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
-    made[3].ns = 1;
-    made[3].name = NULL;
-    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "run.launches[3].name");
-    made[3].name = "x";
-    made[3].part = VP_PART_COUNT;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
-    made[3].part = 0;
-    made[3].step = -1;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
-    made[3].step = made[2].step;
-    made[3].kind = 4;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
-    made[3].kind = 0;
-    made[3].stage = VP_STAGE_DECODE;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_MISMATCH);
-    times.wall_ns[VP_STAGE_VIT] = -1;
-    made[3].stage = made[2].stage;
-    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
     snprintf(where, sizeof where, "run.times->wall_ns[%d]", VP_STAGE_VIT);
-    CHECK_TEXT(error.where, where);
-    times.wall_ns[VP_STAGE_VIT] = 1;
-    run.begin_ns = BASE - 1;
-    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "run.begin_ns");
-    run.begin_ns = BASE;
-    step_times[0] = -1;
-    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "run.step_ns[0]");
-    CHECK_INT(vp_trace_tell(trace).launches, 0);
-    vp_trace_free(trace);
+    WRONG(run.device, 2, VP_ERR_RANGE, "run.device");
+    WRONG(run.device, -2, VP_ERR_RANGE, "run.device");
+    WRONG(run.begin_ns, BASE - 1, VP_ERR_RANGE, "run.begin_ns");
+    WRONG(made[3].ns, -1, VP_ERR_RANGE, "run.launches[3].ns");
+    WRONG(made[3].ns, INT64_MAX, VP_ERR_RANGE, "run.launches[3].ns");
+    WRONG(made[3].name, NULL, VP_ERR_RANGE, "run.launches[3].name");
+    WRONG(made[3].part, VP_PART_COUNT, VP_ERR_RANGE, "run.launches[3].part");
+    WRONG(made[3].step, -1, VP_ERR_RANGE, "run.launches[3].step");
+    WRONG(made[3].kind, 4, VP_ERR_RANGE, "run.launches[3].kind");
+    WRONG(made[3].stage, VP_STAGE_DECODE, VP_ERR_MISMATCH, "launches");
+    WRONG(times.wall_ns[VP_STAGE_VIT], -1, VP_ERR_RANGE, where);
+    WRONG(step_times[0], -1, VP_ERR_RANGE, "run.step_ns[0]");
+    CHECK_INT(vp_torch_trace_tell(trace).launches, 0);
+    vp_torch_trace_free(trace);
 }
 
 /* ---- ranges of the host */
 static void test_ranges(void) {
     char *path = in_folder("ranges.json"), stack[300];
-    vp_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(path);
     vp_trace *trace = NULL;
     vp_range_record records[4] = {0};
     file f;
     check_case("ranges of the host");
     o.record_shapes = o.with_stack = 1;
-    for (int i = 0; i < 4; i++) {
-        static const char *const names[] = {"request", "preprocess", "tokenise", "answer \"it\""};
-        records[i].name = names[i];
-        records[i].file = i == 2 ? NULL : "main.c";
-        records[i].line = 10 + i;
-        records[i].parent = i == 0 ? -1 : i == 2 ? 1 : 0;
-    }
-    records[0].begin_ns = BASE + 100; records[0].end_ns = BASE + 1000;
-    records[1].begin_ns = BASE + 100; records[1].end_ns = BASE + 500;
-    records[2].begin_ns = BASE + 150; records[2].end_ns = BASE + 500;
-    records[3].begin_ns = BASE + 500; records[3].end_ns = BASE + 1000;
-    records[2].payload.flops = 12;
-    records[2].payload.bytes = 34;
-    records[2].payload.dimensions = 2;
-    records[2].payload.shape[0] = 480;
-    records[2].payload.shape[1] = 640;
+    const struct { const char *name, *file; int32_t line; int64_t parent, begin, end; } given[] = {
+        {"request", "main.c", 10, -1, 100, 1000}, {"preprocess", "main.c", 11, 0, 100, 500}, {"tokenise", NULL, 12, 1, 150, 500},
+        {"answer \"it\"", "main.c", 13, 0, 500, 1000}};
+    for (int i = 0; i < 4; i++)
+        records[i] = (vp_range_record){.name = given[i].name, .file = given[i].file, .line = given[i].line, .parent = given[i].parent, .begin_ns = BASE + given[i].begin,
+                                       .end_ns = BASE + given[i].end};
+    records[2].payload = (vp_range_payload){12, 34, 0, {480, 640}, 2};
     vp_ranges ranges = {.records = records};
     ranges.count = ranges.capacity = 4;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_OK);
-    ranges.thread = 2;
-    ranges.thread_name = "loader";
+    ranges.thread = 2; ranges.thread_name = "loader";
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_OK);
     CHECK_INT(vp_trace_ranges(trace, NULL, NULL), VP_ERR_RANGE);
-    ranges.thread = VP_TRACE_THREADS_LIMIT;
-    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE);
+#define WRONG_RANGE(member, value, code) \
+    do { const __typeof__(member) good = member; member = (value); CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), code); member = good; } while (0)
     ranges.thread = 0;
-    records[3].end_ns = BASE + 1001;
-    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE); /* extends beyond its parent */
-    records[3].end_ns = BASE + 1000;
-    records[3].begin_ns = BASE + 499;
-    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE); /* overlaps its sibling */
-    records[3].begin_ns = BASE + 500;
-    records[3].parent = 3;
-    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE);
-    records[3].parent = 0;
-    records[3].end_ns = INT64_MIN;
-    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_STATE);
+    WRONG_RANGE(ranges.thread, VP_TRACE_THREADS_LIMIT, VP_ERR_RANGE);
+    WRONG_RANGE(records[3].end_ns, BASE + 1001, VP_ERR_RANGE); /* extends beyond its parent */
+    WRONG_RANGE(records[3].begin_ns, BASE + 499, VP_ERR_RANGE); /* overlaps its sibling */
+    WRONG_RANGE(records[3].parent, 3, VP_ERR_RANGE);
+    WRONG_RANGE(records[3].end_ns, INT64_MIN, VP_ERR_STATE);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, 0);
     CHECK_INT(count_of(&f, "cpu_op"), 8);
@@ -1105,7 +990,7 @@ static void test_engine(const char *name) {
     vp_device_info is; /* the trace contains its name */
     vp_trace_device device;
     vp_trace *trace = NULL;
-    vp_trace_info info;
+    vp_torch_trace_info info;
     vp_request r;
     vp_reply reply;
     vp_error error;
@@ -1114,45 +999,32 @@ static void test_engine(const char *name) {
     file f;
     check_case("requests of the engine on %s", TEST_DEVICE);
     make_request(&r);
-    eo.config = &config;
-    eo.device = TEST_DEVICE;
-    eo.threads = 2;
-    eo.max_sequence = 320;
-    eo.max_views = 1;
+    eo.config = &config; eo.device = TEST_DEVICE; eo.threads = 2; eo.max_sequence = 320; eo.max_views = 1;
     if (!CHECK_INT(vp_engine_open(&eo, &engine, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
-    vp_trace_options o = vp_trace_options_default();
-    o.path = path;
-    o.profile_memory = 1;
+    vp_torch_trace_options o = vp_torch_trace_options_default();
+    o.path = path; o.profile_memory = 1;
 #if ON_GPU
     CHECK_INT(vp_device_describe(0, &is, &error), VP_OK);
     device = vp_trace_device_of(0, is.name, is.memory_bytes, is.compute_major, is.compute_minor, is.multiprocessor_count);
-    o.devices = &device;
-    o.device_count = 1;
-    o.emulated = strstr(is.name, "emulated") != NULL;
+    o.devices = &device; o.device_count = 1; o.emulated = strstr(is.name, "emulated") != NULL;
 #else
     (void)device;
     (void)is;
 #endif
-    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK);
+    CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK);
     CHECK_INT(vp_trace_memory(trace, vp_clock_ns(), ON_GPU - 1, 4096, (int64_t)vp_engine_bytes(engine), vp_engine_bytes(engine),
                               vp_engine_bytes(engine), &error), VP_OK);
     for (int i = 0; i < REQUESTS; i++) {
         memset(&reply, 0, sizeof reply);
-        reply.tokens = tokens;
-        reply.step_ns = step_ns;
+        reply.tokens = tokens; reply.step_ns = step_ns;
         now = o.emulated && i ? now : vp_clock_ns(); /* an emulated device has its own clock, and the steps follow it */
         CHECK_INT(vp_trace_step_begin(trace, i, now, &error), VP_OK);
         vp_trace_run run = {.begin_ns = o.emulated ? now + 5000 : vp_clock_ns()};
         if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) break;
-        run.spans = spans;
-        run.span_count = reply.span_count;
+        run.spans = spans; run.span_count = reply.span_count;
         span_total += reply.span_count;
         CHECK(reply.span_count <= SPANS && (ON_GPU ? reply.span_count == 0 : reply.span_count > 0));
-        run.device = ON_GPU - 1;
-        run.launches = launches;
-        run.launch_count = reply.launch_count;
-        run.times = &reply.times;
-        run.step_ns = step_ns;
+        run.device = ON_GPU - 1; run.launches = launches; run.launch_count = reply.launch_count; run.times = &reply.times; run.step_ns = step_ns;
         run.step_count = reply.token_count - 1;
         said[i] = reply.times;
         total += reply.launch_count;
@@ -1170,8 +1042,7 @@ static void test_engine(const char *name) {
     close_trace(trace, &info);
     vp_engine_close(engine);
     trace_facts facts = check_file(path, &f);
-    CHECK_INT(facts.launches, ON_GPU ? total : 0);
-    CHECK_INT(facts.steps, REQUESTS);
+    CHECK_INT(facts.launches, ON_GPU ? total : 0); CHECK_INT(facts.steps, REQUESTS);
     CHECK_INT(info.launches, total);
     CHECK_INT(count_of(&f, "thread_span"), span_total);
     printf("%s: %lld launches, %llu bytes, %lld moved by at most %lld ns\n", TEST_DEVICE, (long long)total, (unsigned long long)info.bytes,
