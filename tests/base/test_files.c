@@ -48,8 +48,8 @@ static void test_paths(void) {
     }
 }
 static void test_names(void) {
-    static const char *const images[] = {"a.jpg", "a.JPEG", "b.x.png", "c.Bmp", "d.gif", "e.ppm", "f.pgm", "g.tga", "h.psd", "i.hdr", "j.jpg.jpg"};
-    static const char *const others[] = {".jpg", ".a.jpg", "jpg", "a.jp", "a.jpgg", "a.jpe", "a.txt", "a.", "a", "", "a.png.txt", "a.gif/", "a.hd"};
+    static const char *const images[] = {"a.jpg", "a.JPEG", "b.x.png", "c.WebP", "d.gif", "e.jpe", "f.jfif", "g.mpo", "h.apng", "j.jpg.jpg"};
+    static const char *const others[] = {".jpg", ".a.jpg", "jpg", "a.jp", "a.jpgg", "a.bmp", "a.txt", "a.", "a", "", "a.png.txt", "a.gif/", "a.hd"};
     check_case("names of images");
     for (size_t i = 0; i < sizeof images / sizeof *images; i++) check_note(is_image_name(images[i]), __FILE__, __LINE__, "%s is no image", images[i]);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) check_note(!is_image_name(others[i]), __FILE__, __LINE__, "%s is an image", others[i]);
