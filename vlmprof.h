@@ -24,8 +24,8 @@
  *
  * What it is
  *   When a vision-language model processes an image, where do the milliseconds go, and what accuracy do they buy? This
- *   header is the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
- *   samplers, a clock and statistics, a JSON writer. It is one file to copy. It needs no GPU, no Python and no weights.
+ *   header is the core of such a measurement: tilings of images, crop selection, counts of vision tokens, samplers, a
+ *   clock and statistics, a JSON writer. It is one file to copy. It needs no GPU, no Python and no weights.
  *   Companion headers in parts/ contain the other subjects. The program `vlmprof` is built from all of them.
  *
  * How to include it
@@ -151,11 +151,10 @@
  *
  * Numerics
  *   Tilings, token counts, resized sizes, random draws, percentiles and sums repeat the reference's operations in
- *   the same float width and the same order, so that results are equal and not just close. They
- *   also do so under -ffast-math, contraction and x87: pragmas around each implementation switch these off (gcc,
- *   clang, MSVC, ICC). With a compiler whose pragmas are not known, layouts, counts and statistics check its
- *   arithmetic and return VP_ERR_UNSUPPORTED. On 32-bit x86, implementations use SSE2. Checks are written so that NaN
- *   fails them.
+ *   the same float width and the same order, so that results are equal and not just close. They also do so under
+ *   -ffast-math, contraction and x87: pragmas around each implementation switch these off (gcc, clang, MSVC, ICC).
+ *   With a compiler whose pragmas are not known, layouts, counts and statistics check its arithmetic and return
+ *   VP_ERR_UNSUPPORTED. On 32-bit x86, implementations use SSE2. Checks are written so that NaN fails them.
  *
  * Sources
  *   Each function names its source. The reference for tiling, preprocessing, the model and the experiments' rules is
@@ -597,8 +596,7 @@ typedef struct vp_estimate { double value, low, high; } vp_estimate; /* with its
  * vision encoder, prefill and decode steps. Work on a GPU must be complete before its mark ends; or add its marks
  * later, with the times of the device. Each thread, and each stream of a device, has its own clock. With VLMPROF_OFF,
  * vp_stage_begin, _end, _add and _reset compile to nothing; arguments with side effects are still evaluated. A begin
- * and an end together take 37 ns in cache, 57 ns when the marks exceed it, 71 ns at a mark's first touch (2-core Xeon
- * VM, gcc 12.2 -O2, 2026-11-28); most of it is the clock. */
+ * and an end take 37 ns in cache, 57 ns beyond it, 71 ns at first touch (2-core Xeon VM, gcc 12.2 -O2, 2026-11-28). */
 typedef struct vp_stage_mark {
     const char *name;         /* the caller's; must outlive the mark */
     int64_t begin_ns, end_ns; /* times of vp_clock_ns; end_ns is -1 until the stage ends */

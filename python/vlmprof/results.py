@@ -149,15 +149,15 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.Data
 
 def load_trace(path: PathLike) -> pd.DataFrame:
     """A row for each operation and annotation: name, where it ran, start, duration and self time [us], and its args. As
-    in `vlmprof trace`, the time of a stage or step outside its operations is its own, and steps are named
-    ProfilerStep*."""
+    in `vlmprof trace`, time of a stage or step outside its operations is its own; steps are named ProfilerStep*."""
     pandas = need_pandas()
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
-        events = json.load(file)["traceEvents"]
-    rows = [{"name": re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"]), "kind": event["cat"],
+        trace = json.load(file)
+    index = r"\[\d+\]$" if "dropped_steps" in trace else "$^"  # decode[0], decode[1], .. of our own traces are one name
+    rows = [{"name": re.sub(index, "", re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"])), "kind": event["cat"],
              "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"], "duration_us": event["dur"],
              "args": event.get("args", {})}
-            for event in events if event.get("ph") == "X" and event.get("cat") in TRACED
+            for event in trace["traceEvents"] if event.get("ph") == "X" and event.get("cat") in TRACED
             and not event["name"].startswith("end of ProfilerStep#")]
     if not rows:
         raise ValueError(f"{path}: there is no operation in it")
