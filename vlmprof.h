@@ -98,8 +98,7 @@
  *   - The GPU code has been tested only on an emulated GPU. Nothing is known yet about its measurements on a real one.
  *   - The engine runs MolmoE and some other models (cli/guides/models.txt). It does not train. It decodes greedily, one
  *     request at a time.
- *   - It uses no network: it downloads nothing and sends nothing.
- *   - The headers start no thread, install no signal handler, print nothing and never end the program.
+ *   - The headers use no network, start no thread, install no signal handler, print nothing and never end the program.
  *   - It has no PNG or JPEG decoder of its own (it uses stb_image), and it reads no video.
  *
  * Table of contents: search for the tag; declarations and implementation follow the same order

@@ -154,9 +154,9 @@ def load_trace(path: PathLike) -> pd.DataFrame:
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         trace = json.load(file)
     index = r"\[\d+\]$" if "dropped_steps" in trace else "$^"  # decode[0], decode[1], .. of our own traces are one name
-    rows = [{"name": re.sub(index, "", re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"])), "kind": event["cat"],
-             "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"], "duration_us": event["dur"],
-             "args": event.get("args", {})}
+    rows = [{"name": re.sub(index, "", re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"])),
+             "kind": event["cat"], "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"],
+             "duration_us": event["dur"], "args": event.get("args", {})}
             for event in trace["traceEvents"] if event.get("ph") == "X" and event.get("cat") in TRACED
             and not event["name"].startswith("end of ProfilerStep#")]
     if not rows:
