@@ -68,16 +68,16 @@ VP_API vp_results_row vp_results_row_default(void);
  * numeric: numbers have the fewest digits that read back as the same double */
 VP_API vp_result vp_results_begin(vp_json_writer *writer, const vp_results_head *head);
 /* Writes the row of a sample. Times are written in ms.
- * returns: the writer's result: as vp_results_begin; VP_ERR_RANGE: no id, total_ns below 1, a time or count out of
- *          range, a stage without a name, or an accuracy that is infinite. Repeated ids are not noticed */
+ * returns: the writer's result: as vp_results_begin; VP_ERR_RANGE: no id, total_ns below 1, a time beyond it, a count
+ *          out of range, a stage without a name or twice, an infinite accuracy. Repeated ids are not noticed */
 VP_API vp_result vp_results_add(vp_json_writer *writer, const vp_results_row *row);
 /* Closes the list and the object. Returns what vp_json_finish returns. */
 VP_API vp_result vp_results_end(vp_json_writer *writer);
 
-/* The stages of a request from its marks: those directly inside mark `mark`, in the order of their start. Marks of one
+/* The stages of a request from its marks: those directly inside mark `mark`, in the order of the marks. Marks of one
  * name are added. Open ones are left out.
  * out:     stages  [capacity]
- * returns: their number, at most capacity; 0 without such a mark
+ * returns: their number, at most capacity; 0 without such a mark, or if the clock lost marks
  * example: samples/02_time_and_report.c */
 VP_API size_t vp_results_stages(const vp_stage_clock *clock, size_t mark, vp_results_stage *stages, size_t capacity);
 
@@ -147,7 +147,12 @@ VP_API vp_result vp_results_begin(vp_json_writer *writer, const vp_results_head 
     if (head->knob_count) {
         vp_json_key(writer, "knobs");
         vp_json_begin_object(writer);
-        for (size_t i = 0; i < head->knob_count; i++) vp_impl_results_knob(writer, &head->knobs[i]);
+        for (size_t i = 0; i < head->knob_count; i++) {
+            for (size_t k = 0; k < i; k++)
+                if (head->knobs[k].name && head->knobs[i].name && !strcmp(head->knobs[k].name, head->knobs[i].name))
+                    vp_json_fail(writer, VP_ERR_RANGE);
+            vp_impl_results_knob(writer, &head->knobs[i]);
+        }
         vp_json_end_object(writer);
     }
     vp_json_key(writer, "per_sample_results");
@@ -155,7 +160,8 @@ VP_API vp_result vp_results_begin(vp_json_writer *writer, const vp_results_head 
     return writer->result;
 }
 VP_API vp_result vp_results_add(vp_json_writer *writer, const vp_results_row *row) {
-    if (row->total_ns < 1 || (!row->sample_id && row->sample_number < 0) || (row->sample_id && !*row->sample_id))
+    if (row->total_ns < 1 || row->ttft_ns > row->total_ns || (!row->sample_id && row->sample_number < 0)
+        || (row->sample_id && !*row->sample_id))
         vp_json_fail(writer, VP_ERR_RANGE);
     vp_json_begin_object(writer);
     vp_impl_results_text(writer, "sample_id", row->sample_id);
@@ -168,6 +174,9 @@ VP_API vp_result vp_results_add(vp_json_writer *writer, const vp_results_row *ro
         for (size_t i = 0; i < row->stage_count; i++) {
             const vp_results_stage *stage = &row->stages[i];
             if (stage->ns < 0 || stage->ns > row->total_ns) vp_json_fail(writer, VP_ERR_RANGE);
+            for (size_t k = 0; k < i; k++) /* a key twice would be one of the two */
+                if (stage->name && row->stages[k].name && !strcmp(stage->name, row->stages[k].name))
+                    vp_json_fail(writer, VP_ERR_RANGE);
             vp_impl_results_number(writer, stage->name, stage->ns, 1);
         }
         vp_json_end_object(writer);
@@ -192,7 +201,7 @@ VP_API vp_result vp_results_end(vp_json_writer *writer) {
 }
 VP_API size_t vp_results_stages(const vp_stage_clock *clock, size_t mark, vp_results_stage *stages, size_t capacity) {
     size_t count = 0;
-    for (size_t i = mark; i < clock->count; i++) {
+    for (size_t i = mark; !clock->lost && i < clock->count; i++) {
         const vp_stage_mark *at = &clock->marks[i];
         size_t k = 0;
         if (i > mark && at->inside == SIZE_MAX) break; /* the next request */

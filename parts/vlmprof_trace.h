@@ -62,15 +62,15 @@ VP_API vp_result vp_trace_slice(vp_trace *trace, int32_t thread, const char *nam
 VP_API vp_result vp_trace_begin(vp_trace *trace, int32_t thread, const char *name, int64_t at_ns, vp_error *error);
 VP_API vp_result vp_trace_end(vp_trace *trace, int32_t thread, int64_t at_ns, vp_error *error);
 /* The marks of a stage clock, on the row of clock->thread.
- * returns: as above; VP_ERR_STATE also if a mark is open. With VP_ERR_RANGE, the marks before the wrong one are
- *          written */
+ * returns: as above; VP_ERR_STATE also if a mark is open; VP_ERR_CAPACITY also if the clock lost marks: the others are
+ *          written. With VP_ERR_RANGE, the marks before the wrong one are */
 VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error);
 /* A value over time, drawn as a curve: power, queue lengths, memory. */
 VP_API vp_result vp_trace_counter(vp_trace *trace, const char *name, int64_t at_ns, double value, vp_error *error);
 
 /* Writes the end of the trace.
  * out:     info  may be NULL; on VP_OK
- * returns: VP_OK, truncated or not; VP_ERR_STATE: the trace is already closed; VP_ERR_WRITE: the file is removed */
+ * returns: VP_OK, truncated or not; VP_ERR_STATE: the trace is already closed; VP_ERR_WRITE: a regular file is gone */
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error);
 /* Releases the memory. The file of a trace that was not closed is removed. NULL is allowed. */
 VP_API void vp_trace_free(vp_trace *trace);
@@ -88,6 +88,7 @@ VP_EXTERN_C_END
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 VP_EXTERN_C_BEGIN
 VP_EXACT_BEGIN VP_EXACT_WIDTH
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: a sum of four stays below INT64_MAX */
@@ -352,6 +353,8 @@ VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, v
         const vp_stage_mark *mark = &clock->marks[i];
         result = vp_trace_slice(trace, clock->thread, mark->name, mark->begin_ns, mark->end_ns, NULL, 0, error);
     }
+    if (result == VP_OK && clock->lost)
+        return vp_error_set(error, VP_ERR_CAPACITY, -1, "marks", "the clock lost marks, which the trace lacks");
     return result;
 }
 VP_API vp_result vp_trace_counter(vp_trace *trace, const char *name, int64_t at_ns, double value, vp_error *error) {
@@ -390,6 +393,15 @@ VP_API vp_result vp_trace_open(const char *path, vp_json_sink sink, void *user, 
     *trace = made;
     return VP_OK;
 }
+/* Removes an incomplete file; never a device, a pipe or a link. */
+static void vp_impl_trace_discard(const char *path) {
+    struct stat found;
+#ifdef _WIN32
+    if (!stat(path, &found) && (found.st_mode & S_IFMT) == S_IFREG) remove(path);
+#else
+    if (!lstat(path, &found) && (found.st_mode & S_IFMT) == S_IFREG) remove(path);
+#endif
+}
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     if (result == VP_ERR_RANGE || result == VP_ERR_STATE) return result;
@@ -398,7 +410,7 @@ VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *
     vp_impl_trace_flush(trace);
     trace->closed = 1;
     if (trace->file && fclose(trace->file) != 0 && !trace->failed) trace->failed = errno ? errno : EIO;
-    if (trace->file && trace->failed) remove(trace->path);
+    if (trace->file && trace->failed) vp_impl_trace_discard(trace->path);
     trace->file = NULL;
     if (trace->failed) return vp_impl_trace_done(trace, error);
     if (info) *info = trace->state.info;
@@ -408,7 +420,7 @@ VP_API void vp_trace_free(vp_trace *trace) {
     if (!trace) return;
     if (trace->file) {
         fclose(trace->file);
-        remove(trace->path);
+        vp_impl_trace_discard(trace->path);
     }
     for (size_t i = 0; i < trace->row_count; i++) VP_FREE(trace->rows[i].edges);
     VP_FREE(trace);

@@ -29,7 +29,8 @@ static const char *written(const vp_results_knob *knob, const vp_results_row *ro
     return result == VP_OK ? text : vp_result_text(result);
 }
 static void test_results(void) {
-    static const vp_results_stage stages[] = {{"prefill", 2500000}, {"decode", 1}}, late[] = {{"prefill", 4000001}}, unnamed[] = {{NULL, 1}};
+    static const vp_results_stage stages[] = {{"prefill", 2500000}, {"decode", 1}}, late[] = {{"prefill", 4000001}}, unnamed[] = {{NULL, 1}},
+                                  twice[] = {{"a", 1}, {"a", 2}};
     static const vp_results_knob knob = {"batch", VP_KNOB_NUMBER, 4, NULL};
     static const struct { vp_results_knob knob; const char *text; } knobs[] = {
         {{"a", VP_KNOB_NUMBER, -0.5, NULL}, "{\"a\": -0.5}"}, {{"a", VP_KNOB_NUMBER, 1e300, NULL}, "{\"a\": 1e+300}"},
@@ -38,7 +39,7 @@ static void test_results(void) {
         {{"a", VP_KNOB_NUMBER, (double)INFINITY, NULL}, NULL},
         {{"a", VP_KNOB_NUMBER, (double)NAN, NULL}, NULL}, {{"a", VP_KNOB_TEXT, 0, NULL}, NULL}, {{"a", VP_KNOB_TEXT, 0, "\xff"}, NULL},
         {{"", VP_KNOB_NUMBER, 1, NULL}, NULL}, {{NULL, VP_KNOB_NUMBER, 1, NULL}, NULL}, {{"a", (vp_knob_type)9, 1, NULL}, NULL}};
-    vp_results_row row = vp_results_row_default(), bad[9];
+    vp_results_row row = vp_results_row_default(), bad[11];
     vp_stage_mark marks[4] = {{"request", 0, 90, SIZE_MAX}, {"a", 10, 20, 0}, {"b", 30, -1, 0}, {"a", 40, 45, 0}};
     vp_stage_clock clock = vp_stage_clock_over(marks, 4);
     vp_results_stage found[2];
@@ -52,15 +53,18 @@ static void test_results(void) {
     for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
         CHECK(knobs[i].text ? strstr(written(&knobs[i].knob, &row), knobs[i].text) != NULL : *written(&knobs[i].knob, &row) != '{');
     check_case("a result file of an engine: rows that are refused");
-    for (int i = 0; i < 9; i++) bad[i] = row;
+    for (int i = 0; i < 11; i++) bad[i] = row;
     bad[0].sample_id = NULL, bad[1].sample_id = "", bad[2].total_ns = 0, bad[3].ttft_ns = -2, bad[4].output_tokens = -2, bad[5].accuracy = (double)INFINITY;
     bad[6].text = "\xff";
     bad[7].stages = late, bad[8].stages = unnamed, bad[7].stage_count = bad[8].stage_count = 1;
-    for (int i = 0; i < 9; i++) CHECK(*written(&knob, &bad[i]) != '{');
+    bad[9].stages = twice, bad[10].ttft_ns = row.total_ns + 1;
+    for (int i = 0; i < 11; i++) CHECK(*written(&knob, &bad[i]) != '{');
     check_case("stages of a request from its marks: those directly inside, added by name, closed ones");
     clock.count = 4;
     CHECK_INT(vp_results_stages(&clock, 0, found, 2), 1);
     CHECK(!strcmp(found[0].name, "a") && found[0].ns == 15 && vp_results_stages(&clock, 4, found, 2) == 0 && vp_results_stages(&clock, 0, found, 0) == 0);
+    clock.lost = 1; /* then the sums would lack something */
+    CHECK(vp_results_stages(&clock, 0, found, 2) == 0 && vp_stage_unaccounted_ns(&clock, 0) == -1);
 }
 int main(void) {
     test_results();

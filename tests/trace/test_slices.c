@@ -13,6 +13,8 @@ static void *limited_realloc(void *memory, size_t bytes) { return memory_left-- 
 #include "vlmprof_json.h"
 #include "vlmprof_trace.h"
 #include "support/check.h"
+#include "support/folder.h"
+#include <unistd.h>
 
 enum { MOST = 400, THREADS = 4, TEXT = 1 << 18 };
 typedef struct slice { int thread; long long begin, ns; } slice;
@@ -134,13 +136,13 @@ static void test_refusals(void) {
         {0, NULL, 100, 200, "no name"}, {-1, "x", 100, 200, "its thread"}, {VP_TRACE_THREADS_LIMIT, "x", 100, 200, "its thread"},
         {0, "x", 200, 199, "ends before it begins"}, {0, "x", 49, 200, "before base_ns"}, {0, "x", 100, INT64_MAX, "too long after"},
         {0, "x", INT64_MIN, INT64_MAX, "before base_ns"}};
-    static const char folder[] = "/no/such/folder/trace.json";
+    static const char nowhere[] = "/no/such/folder/trace.json";
     vp_error error = {VP_OK, -1, "", ""};
     vp_trace *trace = NULL;
     check_case("refusals write nothing");
     CHECK_INT(vp_trace_open(NULL, NULL, NULL, &trace, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_open(folder, NULL, NULL, &trace, &error), VP_ERR_WRITE);
-    CHECK_TEXT(error.where, folder);
+    CHECK_INT(vp_trace_open(nowhere, NULL, NULL, &trace, &error), VP_ERR_WRITE);
+    CHECK_TEXT(error.where, nowhere);
     trace = open_trace();
     trace->base_ns = 50, trace->max_bytes = 4096; /* as vlmprof_torch_trace.h sets them */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -179,9 +181,29 @@ static void test_failures(void) {
     text_limit = TEXT;
     vp_trace_free(trace);
     vp_trace_free(NULL);
+    check_case("an incomplete file is removed, but never a link");
+    for (int is_link = 0; is_link < 2; is_link++) {
+        struct stat found;
+        if (is_link) CHECK_INT(symlink("slices-file.json", in_folder("slices.json")), 0);
+        CHECK_INT(vp_trace_open(in_folder("slices.json"), NULL, NULL, &trace, NULL), VP_OK);
+        vp_trace_free(trace); /* not closed */
+        CHECK_INT(lstat(in_folder("slices.json"), &found), is_link ? 0 : -1);
+    }
+    check_case("marks that a clock lost are an error, after the others are written");
+    vp_stage_mark mark = {"a", 1, 2, SIZE_MAX};
+    vp_stage_clock clock = vp_stage_clock_over(&mark, 1);
+    clock.count = clock.lost = 1;
+    trace = open_trace();
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_CAPACITY);
+    CHECK(strstr(error.text, "lost marks") != NULL);
+    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+    CHECK(strstr(text, "\"name\": \"a\"") != NULL);
+    vp_trace_free(trace);
 }
 
 int main(void) {
+    if (!folder_make("slices")) return 1;
     RUN_TESTS(test_random, test_live, test_text, test_refusals, test_failures);
+    remove_folder(folder);
     return check_done("test_slices");
 }
