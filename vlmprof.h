@@ -636,7 +636,7 @@ VP_API vp_result vp_stage_reset(vp_stage_clock *clock);
 VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *name, double *scratch,
                                      vp_statistics *statistics);
 /* The part of a mark's time that no mark directly inside it covers: the unaccounted time of a request.
- * returns: nanoseconds; -1 if there is no such mark, it or one inside it is open, times do not nest, or marks were lost */
+ * returns: nanoseconds; -1: no such mark, it or one inside it is open, times do not nest, or marks were lost */
 VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark);
 #ifdef VLMPROF_OFF
 #ifdef __GNUC__

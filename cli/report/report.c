@@ -238,11 +238,15 @@ static void find_dominant(struct report *report) {
     size_t wins[3] = {0, 0, 0};
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
         for (size_t i = 0; i < report->results->count; i++) {
-            double share = main_share(&report->items[i], metric);
+            double share = main_share(&report->items[i], metric), rest = 1;
             int wins_all = share > 0;
-            for (int k = METRIC_VISION; k <= METRIC_DECODE; k++)
-                wins_all &= k == metric || !(main_share(&report->items[i], k) >= share);
-            wins[metric] += (size_t)wins_all;
+            for (int k = METRIC_VISION; k <= METRIC_DECODE; k++) {
+                const double other = main_share(&report->items[i], k);
+                wins_all &= k == metric || !(other >= share);
+                if (other > 0) rest -= other;
+            }
+            /* preprocessing and what no stage covers compete, too; together, since they need not be one part */
+            wins[metric] += (size_t)(wins_all && share > rest);
         }
     }
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
