@@ -274,8 +274,10 @@ static void finish_row(struct result_file *file, size_t rows) {
     put_from_stages(file, rows, METRIC_VISION, VP_STAGE_VIT, VP_STAGE_VIT, VP_STAGE_CONNECTOR);
     put_from_stages(file, rows, METRIC_PREFILL, VP_STAGE_PREFILL, VP_STAGE_EMBED, VP_STAGE_SAMPLE);
     put_from_stages(file, rows, METRIC_DECODE, VP_STAGE_DECODE, VP_STAGE_DECODE, VP_STAGE_DECODE);
-    put_from_stages(file, rows, METRIC_TTFT, VP_STAGE_PREFILL, 0, VP_STAGE_DECODE - 1);
     put_from_stages(file, rows, METRIC_UNACCOUNTED, VP_STAGE_PREFILL, 0, VP_STAGE_COUNT - 1);
+    /* not where a request also waits: the sum of its stages would be far too short */
+    if (result_at(file, METRIC_UNACCOUNTED, file->count) <= 0.1 * result_at(file, METRIC_TOTAL, file->count))
+        put_from_stages(file, rows, METRIC_TTFT, VP_STAGE_PREFILL, 0, VP_STAGE_DECODE - 1);
     if (file->is_foreign && isfinite(tokens) && isfinite(result_at(file, METRIC_DECODE, file->count))) {
         const double step = tokens > 1 ? result_at(file, METRIC_DECODE, file->count) / (tokens - 1) : (double)NAN;
         const double given = result_at(file, METRIC_PER_TOKEN, file->count);
