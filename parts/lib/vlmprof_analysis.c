@@ -1284,6 +1284,7 @@ static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, v
     }
 }
 
+#define VP_IMPL_ROUNDING 1e-12 /* relative differences below this are of the arithmetic, not of the configurations */
 /* computes shares of the variance between configurations, from the estimates in work->mean and the means in
  * work->means */
 static void vp_impl_effects_shares(const vp_impl_effects *work, double *shares) {
@@ -1315,6 +1316,7 @@ static void vp_impl_effects_shares(const vp_impl_effects *work, double *shares) 
         }
         shares[terms] += rest * rest;
     }
+    if (total <= VP_IMPL_ROUNDING * VP_IMPL_ROUNDING * average * average * (double)work->rows) total = 0.0;
     for (term = 0; term <= terms; term++) shares[term] = total > 0.0 ? shares[term] / total : 0.0;
 }
 
@@ -1358,13 +1360,16 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
     memset(work.squares, 0, work.count * sizeof(double));
     memset(work.means, 0, work.rows * sizeof(double));
     for (size_t sample = 0; sample < sample_count; sample++) { /* Welford's running mean and squares */
+        double scale = 0.0;
         for (size_t i = 0; i < work.rows; i++) {
             work.vector[i] = values[i * sample_count + sample];
             work.means[i] += work.vector[i];
+            if (fabs(work.vector[i]) > scale) scale = fabs(work.vector[i]);
         }
         vp_impl_design_solve(&work);
         vp_impl_effects_expand(&work, work.value, NULL);
         for (size_t i = 0; i < work.count; i++) {
+            if (fabs(work.value[i]) <= VP_IMPL_ROUNDING * scale) work.value[i] = 0.0;
             step = work.value[i] - work.mean[i];
             work.mean[i] += step / (double)(sample + 1);
             work.squares[i] += step * (work.value[i] - work.mean[i]);

@@ -477,6 +477,15 @@ static void test_effects(void) {
         CHECK(shares[KNOBS + 3] < 1e-20);
         free(scratch);
     }
+    check_case("differences of the last bit are no effects");
+    for (i = 0; i < GRID * SAMPLES; i++) values[i] = i / SAMPLES % 2 ? 0.1 + 0.2 : 0.3;
+    sweep_make(&s, &random, 1, 0);
+    bytes = vp_effects_scratch_bytes(&s.knobs, 2);
+    scratch = memory(bytes);
+    CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, shares, &error), VP_OK);
+    for (i = 1; i < EFFECTS; i++) CHECK(effects[i].estimate == 0 && effects[i].low == 0 && effects[i].high == 0);
+    for (i = 0; i < KNOBS + 4; i++) CHECK(shares[i] == 0);
+    free(scratch);
     check_case("effects on a full grid are differences of marginal means");
     sweep_make(&s, &random, 1, 0);
     sweep_measure(&s, &random, 5, 3, SAMPLES, values);

@@ -627,7 +627,8 @@ static void test_engine_heads(void) {
     EXITS(run("report %%F/engine --csv"), 0, out, "task");
     CHECK(strstr(last.out, ",4.0,4.0,,,4.0,4.0,7.0,7.0,,,7.0,7.0,7.0,7.0,,,7.0,7.0,20.0,20.0,,,20.0,20.0,3.75,3.75,,,3.975,3.995,12.0,12.0,,,12.0,12.0,1.0") != NULL);
     check_case("a request that waits outside its stages has no TTFT from them");
-    write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": \"b\", \"T_total\": 200, \"accuracy\": 1, \"stages\": {\"vit\": 3, \"prefill\": 6, \"decode\": 7}}]}");
+    write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": \"b\", \"T_total\": 200, \"accuracy\": 1, "
+               "\"stages\": {\"vit\": 3, \"prefill\": 6, \"decode\": 7}}]}");
     EXITS(run("best %%F/engine --budget_ms 500 --latency ttft"), 3, err, "0 samples have TTFT");
 }
 /* Returns 1 if no word of the text is nan or inf. */
