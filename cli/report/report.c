@@ -90,7 +90,7 @@ static void warn_of_files(struct report *report) {
     const struct results *results = report->results;
     int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0,
             served = 0, cached = 0, divided = 0;
-    const char *reason = NULL, *caches;
+    const char *reason = NULL, *caches, *own = NULL;
     char differ[64] = "";
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
@@ -104,7 +104,8 @@ static void warn_of_files(struct report *report) {
         divided += file->divides_anew;
         served += file->is_served;
         cached += file->cached_runs > 0 ? file->cached_runs : 0;
-        if (!file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)])
+        if (*file->own_stages) own = file->own_stages;
+        if (!file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)] && !*file->own_stages)
             *(file->is_foreign ? &foreign : &coarse) += 1;
     }
     if (synthetic)
@@ -135,6 +136,14 @@ static void warn_of_files(struct report *report) {
         text_list_add(&report->warnings,
                       "%lld of %lld runs are outliers by their total (modified z over 3.5); they are included",
                       (long long)outliers, (long long)runs);
+    if (own) {
+        struct text_buffer known = {NULL, 0, 0};
+        for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
+            text_add_format(&known, "%s%s", stage ? ", " : "", vp_stage_name((vp_stage)stage));
+        text_list_add(&report->warnings, "stages of your own count as unaccounted: %s; those with a column are %s", own,
+                      known.data);
+        free(known.data);
+    }
     if (foreign)
         text_list_add(&report->warnings, "%lld file%s %s no \"schema\" and no \"stages\": single stages are unknown",
                       (long long)foreign, plural_s((int64_t)foreign), foreign == 1 ? "has" : "have");

@@ -106,6 +106,14 @@ static int stage_of_key(const vp_json *json, uint32_t key) {
         stage++;
     return stage;
 }
+/* Adds the name of an engine's own stage, unless it is there. */
+static void note_own_stage(struct result_file *file, const vp_json *json, uint32_t key) {
+    const size_t used = strlen(file->own_stages);
+    char name[60] = ", ";
+    if (vp_json_text(json, key, name + 2, sizeof name - 2, NULL) != VP_OK) return;
+    if (!strstr(file->own_stages, name + 2) && used + strlen(name) < sizeof file->own_stages)
+        strcpy(file->own_stages + used, used ? name : name + 2);
+}
 /* "stages": ms by stage */
 static int read_stage_times(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     uint32_t key = object + 1;
@@ -113,7 +121,10 @@ static int read_stage_times(struct result_file *file, const vp_json *json, uint3
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
         int stage = stage_of_key(json, key);
         double value;
-        if (stage == VP_STAGE_COUNT) continue;
+        if (stage == VP_STAGE_COUNT) {
+            note_own_stage(file, json, key);
+            continue;
+        }
         if (read_number(file, json, key + 1, row, vp_stage_name((vp_stage)stage), 0, MS_MOST, &value))
             return EXIT_INPUT;
         result_put(file, rows, stage_column(stage, 0), file->count, value);
