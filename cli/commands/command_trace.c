@@ -124,11 +124,10 @@ static struct table trace_table(const struct trace_tables *tables, const struct 
 }
 /* The type of a device by torch's number; "device" is CUDA, or the only type of most traces. */
 static void name_device(int type, char name[24]) {
-    static const struct { int type; const char *name; } types[] = {{0, "CPU"}, {1, "device"}, {6, "HIP"}, {9, "XLA"},
-                                                                   {12, "XPU"}, {13, "MPS"}, {15, "HPU"}, {19, "MTIA"}};
-    snprintf(name, 24, "type %d", type);
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].type == type) snprintf(name, 24, "%s", types[i].name);
+    static const char *const names[20] = {[0] = "CPU", [1] = "device", [6] = "HIP", [12] = "XPU", [13] = "MPS",
+                                          [15] = "HPU", [19] = "MTIA"};
+    if (type >= 0 && type < 20 && names[type]) snprintf(name, 24, "%s", names[type]);
+    else snprintf(name, 24, "type %d", type);
 }
 /* The caller frees table.rows. */
 static struct table memory_table(const struct trace_tables *tables) {
@@ -245,13 +244,11 @@ static void print_trace_summary(const struct trace_tables *tables) {
         print_plain("not read  %lld events that begin or end a slice (B, E): only whole slices (X) are read\n",
                     (long long)trace->pairs);
     if (trace->unknown.count) {
-        print_plain("unknown   categories counted as operations of the host: ");
-        for (uint32_t i = 0; i < trace->unknown.count && i < 8; i++) {
-            const char *name = text_table_at(&trace->unknown, i);
-            print_plain("%s", i ? ", " : "");
-            print_visible(name, strlen(name));
-        }
-        print_plain(trace->unknown.count > 8 ? ", ...\n" : "\n");
+        const char *name = text_table_at(&trace->unknown, 0);
+        print_plain("unknown   %lu categor%s counted as operations of the host: ", (unsigned long)trace->unknown.count,
+                    trace->unknown.count == 1 ? "y" : "ies");
+        print_visible(name, strlen(name));
+        print_plain(trace->unknown.count > 1 ? ", ..\n" : "\n");
     }
     if (tables->repeated_ids)
         print_plain("ids       of %lld device slice%s are in several processes, so they belong to no operation\n",

@@ -43,7 +43,6 @@ struct plot {
     struct text_buffer *out; double width, height; struct scale x, y; int x_prefix, y_prefix, has_titles;
 };
 
-
 double text_px(const char *text); /* the width of a text in a plot, rounded up */
 
 /* Cuts a text that is wider than `px` and ends it with an ellipsis. text must have room for 3 more bytes. */

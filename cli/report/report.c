@@ -136,14 +136,9 @@ static void warn_of_files(struct report *report) {
         text_list_add(&report->warnings,
                       "%lld of %lld runs are outliers by their total (modified z over 3.5); they are included",
                       (long long)outliers, (long long)runs);
-    if (own) {
-        struct text_buffer known = {NULL, 0, 0};
-        for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
-            text_add_format(&known, "%s%s", stage ? ", " : "", vp_stage_name((vp_stage)stage));
-        text_list_add(&report->warnings, "stages of your own count as unaccounted: %s; those with a column are %s", own,
-                      known.data);
-        free(known.data);
-    }
+    if (own)
+        text_list_add(&report->warnings,
+                      "stages of your own count as unaccounted: %s; vlmprof help library has those with a column", own);
     if (foreign)
         text_list_add(&report->warnings, "%lld file%s %s no \"schema\" and no \"stages\": single stages are unknown",
                       (long long)foreign, plural_s((int64_t)foreign), foreign == 1 ? "has" : "have");

@@ -56,7 +56,6 @@ FIELD_TABLE(RESULT_TIME, struct result_time, RESULT_TIME_ROWS(FIELD_ROW, struct 
 FIELD_TABLE(TOOL_COST, struct tool_cost, TOOL_COST_ROWS(FIELD_ROW, struct tool_cost))
 FIELD_TABLE(NOISE, vp_noise_summary, NOISE_ROWS(FIELD_AT, vp_noise_summary))
 
-
 /* ---- values in memory */
 static int64_t int_at(const char *at, size_t bytes) {
     int64_t wide;

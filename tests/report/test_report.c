@@ -626,7 +626,7 @@ static void test_engine_heads(void) {
                "\"connector\": 1, \"embed\": 1, \"prefill\": 6, \"decode\": 7, \"my own\": 9}}, {\"sample_id\": \"a\", \"T_total\": 9, \"T_decode_per_token\": 4}]}");
     EXITS(run("report %%F/engine --csv"), 0, out, "task");
     CHECK(strstr(last.out, ",4.0,4.0,,,4.0,4.0,7.0,7.0,,,7.0,7.0,7.0,7.0,,,7.0,7.0,20.0,20.0,,,20.0,20.0,3.75,3.75,,,3.975,3.995,12.0,12.0,,,12.0,12.0,1.0") != NULL);
-    CHECK(strstr(last.err, "stages of your own count as unaccounted: my own; those with a column are ") != NULL);
+    CHECK(strstr(last.err, "stages of your own count as unaccounted: my own; vlmprof help library has those with a column") != NULL);
     check_case("a request that waits outside its stages has no TTFT from them");
     write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": \"b\", \"T_total\": 200, \"accuracy\": 1, "
                "\"stages\": {\"vit\": 3, \"prefill\": 6, \"decode\": 7}}]}");
