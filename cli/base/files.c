@@ -81,7 +81,6 @@ int file_read_in(const char *folder, const char *name, char **text, size_t *byte
     free(path);
     return code;
 }
-
 int is_image_name(const char *name) {
     static const char *const ends[] = {"jpg", "jpeg", "jpe", "jfif", "mpo", "png", "apng", "gif", "webp"};
     const char *dot = strrchr(name, '.');

@@ -244,10 +244,9 @@ static void print_trace_summary(const struct trace_tables *tables) {
         print_plain("not read  %lld events that begin or end a slice (B, E): only whole slices (X) are read\n",
                     (long long)trace->pairs);
     if (trace->unknown.count) {
-        const char *name = text_table_at(&trace->unknown, 0);
         print_plain("unknown   %lu categor%s counted as operations of the host: ", (unsigned long)trace->unknown.count,
                     trace->unknown.count == 1 ? "y" : "ies");
-        print_visible(name, strlen(name));
+        print_visible(text_table_at(&trace->unknown, 0), strlen(text_table_at(&trace->unknown, 0)));
         print_plain(trace->unknown.count > 1 ? ", ..\n" : "\n");
     }
     if (tables->repeated_ids)
@@ -267,8 +266,9 @@ static void print_trace_summary(const struct trace_tables *tables) {
                             && !strstr(text_table_at(&trace->names, trace->devices), "emulated")
                         ? " (emulated)"
                         : "");
-    if (trace->rank >= 0) print_plain("rank      %lld", (long long)trace->rank);
-    if (trace->rank >= 0) print_plain(trace->world_size < 0 ? "\n" : " of %lld\n", (long long)trace->world_size);
+    if (trace->rank >= 0)
+        print_plain(trace->world_size < 0 ? "rank      %lld\n" : "rank      %lld of %lld\n", (long long)trace->rank,
+                    (long long)trace->world_size);
     if (trace->host_name != NO_INDEX) {
         print_plain("host      ");
         print_visible(text_table_at(&trace->names, trace->host_name),
