@@ -315,11 +315,10 @@ static int predict_requests(const struct options *options, const struct estimato
     int code = 0;
     if (has_sizes && (is_given(options, "views") || is_given(options, "sequence")))
         code = complain(EXIT_USAGE, "predict: --views and --sequence are only for requests without a size");
-    if (!code && has_sizes && estimator->architecture && strncmp(estimator->architecture, "Molmo", 5))
-        code = complain(EXIT_USAGE,
-                        "predict: sizes are cut by Molmo's rule, but this model is %s: give --views, --vision_tokens "
-                        "and --sequence, as counted by vlmprof tile --family",
-                        estimator->architecture);
+    const char *kind = estimator->architecture ? estimator->architecture : estimator->model_name;
+    if (!code && has_sizes && kind && !strstr(kind, "olmo") && (estimator->architecture || vp_family_find(kind)))
+        code = complain(EXIT_USAGE, "predict: sizes are cut by Molmo's rule, but this model is %s: give --views, "
+                        "--vision_tokens and --sequence, as counted by vlmprof tile --family", kind);
     if (!code && has_sizes) code = tile_options_of(options, &tiles);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (!is_given(options, ESTIMATE_KNOBS[counts[i]].name)
