@@ -285,10 +285,9 @@ static void finish_row(struct result_file *file, size_t rows) {
     put_from_stages(file, rows, METRIC_VISION, VP_STAGE_VIT, VP_STAGE_VIT, VP_STAGE_CONNECTOR);
     put_from_stages(file, rows, METRIC_PREFILL, VP_STAGE_PREFILL, VP_STAGE_EMBED, VP_STAGE_SAMPLE);
     put_from_stages(file, rows, METRIC_DECODE, VP_STAGE_DECODE, VP_STAGE_DECODE, VP_STAGE_DECODE);
+    file->derived_ttft += !isfinite(result_at(file, METRIC_TTFT, file->count));
+    put_from_stages(file, rows, METRIC_TTFT, VP_STAGE_PREFILL, 0, VP_STAGE_DECODE - 1);
     put_from_stages(file, rows, METRIC_UNACCOUNTED, VP_STAGE_PREFILL, 0, VP_STAGE_COUNT - 1);
-    /* not where a request also waits: the sum of its stages would be far too short */
-    if (result_at(file, METRIC_UNACCOUNTED, file->count) <= 0.1 * result_at(file, METRIC_TOTAL, file->count))
-        put_from_stages(file, rows, METRIC_TTFT, VP_STAGE_PREFILL, 0, VP_STAGE_DECODE - 1);
     if (file->is_foreign && isfinite(tokens) && isfinite(result_at(file, METRIC_DECODE, file->count))) {
         const double step = tokens > 1 ? result_at(file, METRIC_DECODE, file->count) / (tokens - 1) : (double)NAN;
         const double given = result_at(file, METRIC_PER_TOKEN, file->count);
@@ -385,6 +384,17 @@ static void sort_rows(struct result_file *file) {
     if (sorted < file->count) move_rows(file, order);
     free(order);
 }
+/* Where requests also wait, the sum of an engine's stages is far below the time to the first token. */
+static void drop_short_ttft(struct result_file *file) {
+    double rest = 0, total = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        rest += fmax(result_at(file, METRIC_UNACCOUNTED, i), 0);
+        total += result_at(file, METRIC_TOTAL, i);
+    }
+    if (!file->is_foreign || file->derived_ttft < file->count || !(rest > 0.1 * total)) return;
+    free(file->columns[METRIC_TTFT]);
+    file->columns[METRIC_TTFT] = NULL;
+}
 static int read_rows(struct result_file *file, const vp_json *json, uint32_t array) {
     size_t rows = json->nodes[array].count, capacity = 0;
     uint32_t item = array + 1;
@@ -394,6 +404,7 @@ static int read_rows(struct result_file *file, const vp_json *json, uint32_t arr
     file->run_at = zeroed(rows + 2, sizeof *file->run_at);
     for (size_t i = 0; i < rows; i++, item = json->nodes[item].end)
         if (read_row(file, json, item, rows, i, &capacity)) return EXIT_INPUT;
+    drop_short_ttft(file);
     return 0;
 }
 /* A text that is an id: its hash, its number, and where the number goes. */

@@ -139,7 +139,6 @@ static void input_return(struct trace_input *in, size_t from) {
     in->end = in->next + again.bytes;
     in->offset -= (int64_t)(in->value.bytes - from);
 }
-
 static int input_bad(const struct trace_input *in, int64_t offset, const char *what) {
     return complain(EXIT_INPUT, "%s: malformed at byte %lld: %s", in->path, (long long)offset, what);
 }
@@ -335,17 +334,12 @@ static void find_members(const vp_json *json, uint32_t object, const char *const
 
 enum { FIELD_PHASE, FIELD_CATEGORY, FIELD_NAME, FIELD_PROCESS, FIELD_THREAD, FIELD_TIME, FIELD_DURATION,
        FIELD_ARGUMENTS, FIELD_COUNT };
-
 static const char *const FIELD_KEYS[FIELD_COUNT] = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"};
-
 enum { ARGUMENT_EXTERNAL, ARGUMENT_EXTERNAL_OLD, ARGUMENT_CORRELATION, ARGUMENT_BYTES, ARGUMENT_SHAPES,
        ARGUMENT_COUNT };
-
 static const char *const ARGUMENT_KEYS[ARGUMENT_COUNT] = {"External id", "external id", "correlation", "bytes",
                                                           "Input Dims"};
-
 enum { MEMORY_BYTES, MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_TYPE, MEMORY_DEVICE, MEMORY_COUNT };
-
 static const char *const MEMORY_KEYS[MEMORY_COUNT] = {"Bytes", "Total Allocated", "Total Reserved", "Device Type",
                                                       "Device Id"};
 

@@ -101,7 +101,6 @@ static void order_slices(struct trace *trace) {
     free(ids);
     if (trace->count) qsort(trace->events, trace->count, sizeof *trace->events, slice_order);
 }
-
 /* The key of an event's row: its name, and its shapes if rows are by shapes. */
 static uint32_t key_of(struct trace_tables *tables, const struct trace_event *event, int by_shapes) {
     char text[32];
@@ -242,7 +241,6 @@ static size_t memory_before(const struct trace *trace, int64_t ns) {
 static int64_t wrapping_add(int64_t first, int64_t second) { return (int64_t)((uint64_t)first + (uint64_t)second); }
 /* Memory outside of all operations: bytes of [CPU, devices], and the number of records. */
 struct lone_memory { int64_t bytes[2], calls; };
-
 /* Adds up the memory that was allocated and freed during each operation, on any thread, as torch counts it. */
 static struct lone_memory charge_memory(const struct trace_tables *tables, struct host_op *ops, size_t count) {
     struct lone_memory lone = {{0, 0}, 0};
@@ -471,7 +469,6 @@ static void table_names(struct trace_tables *tables, struct trace_rows *rows, in
     if (rows->count) qsort(rows->items, rows->count, sizeof *rows->items, total_order);
 }
 static int is_runtime_call(int category) { return category == TRACE_RUNTIME; }
-
 /* Makes the rows of launching calls, and the time from the end of a call to the start on the device. That is HTA's
  * launch delay, but not clamped at 0. */
 static void table_launches(struct trace_tables *tables) {
@@ -491,12 +488,10 @@ static void table_launches(struct trace_tables *tables) {
     free(delay);
     table_names(tables, &tables->calls, is_runtime_call);
 }
-
 /* HTA's consecutive_kernel_delay. Its documentation says 30 ns, but its code compares 30 with a difference of two ts,
  * which are in us. We follow the code: the numbers are then HTA's, and a device needs about 1 us between two
  * kernels. */
 enum { KERNEL_GAP_NS = 30000 };
-
 /* Computes a stream's queue, as HTA's queue length: it grows by one when a launching call starts, and shrinks by one
  * when the device starts the work. */
 struct queue_change { int64_t ns; int by; };

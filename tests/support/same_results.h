@@ -9,7 +9,7 @@ static inline int is_time(const char *key) {
     static const char *const whole[] = {"stages", "stage_detail", "T_decode_per_step", "runs", "run_flags", "aggregate_stats", "latency_stats", "statistics",
         "provenance", "session_list", "sessions", "tool_cost", "config", "measured_from", "measured_to", "unaccounted", "closure", "TTFT", "decode_tokens_per_s",
         "output_tokens_per_s",
-        "itl", "served_runs", "slow_first_run", "num_outlier_runs", "num_throttled_runs", "data", "kernel_pass", "num_retries", "stop", "stops", "noise"};
+        "itl", "served_runs", "slow_first_run", "num_outlier_runs", "num_throttled_runs", "data", "kernel_pass", "num_retries", "stop", "stops", "noise", "null_reasons"};
     if (!strncmp(key, "T_", 2) || !strncmp(key, "energy_", 7)) return 1;
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) if (!strcmp(key, whole[i])) return 1;
     return 0;
