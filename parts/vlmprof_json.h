@@ -99,6 +99,9 @@ VP_API size_t vp_utf8_control(const char *text, size_t bytes);
 VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes);
 /* Writes a code point up to U+10FFFF as UTF-8 into out[4]; returns the number of bytes, 1..4. */
 VP_API size_t vp_utf8_put(char *out, uint32_t code);
+/* Makes NaN, inf, Infinity and their negatives outside strings, which are not JSON but are written by Python's json and
+ * by others, empty texts in place, padded with blanks. Returns their number. text char [bytes] */
+VP_API int64_t vp_json_blank_words(char *text, size_t bytes);
 
 VP_EXTERN_C_END
 #endif /* VLMPROF_JSON_H */
@@ -772,7 +775,26 @@ VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes) 
     if (scan.code != VP_OK) vp_json_fail(writer, scan.code);
     else vp_json_raw_unchecked(writer, text, bytes);
 }
-
+VP_API int64_t vp_json_blank_words(char *text, size_t bytes) {
+    static const char *const words[] = {"-Infinity", "Infinity", "-inf", "inf", "-nan", "nan", "-NaN", "NaN"};
+    int64_t count = 0;
+    int in_string = 0;
+    for (size_t at = 0; at < bytes; at++) {
+        if (in_string && text[at] == '\\') at++;
+        else if (text[at] == '"') in_string = !in_string;
+        for (size_t i = 0; !in_string && i < sizeof words / sizeof *words; i++) {
+            const size_t length = strlen(words[i]);
+            if (bytes - at <= length || memcmp(text + at, words[i], length)) continue;
+            if (!memchr(" \t\r\n,:]}", text[at + length], 8)) continue;
+            memset(text + at, ' ', length);
+            text[at] = text[at + 1] = '"';
+            at += length - 1;
+            count++;
+            break;
+        }
+    }
+    return count;
+}
 VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

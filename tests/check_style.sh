@@ -4,7 +4,7 @@
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
 # How many lines the parts of the repository may have together. Rows are lowered, and never raised: what does not fit waits.
-budgets='cli                      42500  ^cli/.*\.(c|h|css|js)$
+budgets='cli                      42480  ^cli/.*\.(c|h|css|js)$
 header_parts_kernels     42940  ^(vlmprof\.h|parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
 vlmprof.h                 2300  ^vlmprof\.h$
 tests                    55640  ^tests/.*\.(c|h|sh|py|cu)$

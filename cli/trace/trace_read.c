@@ -176,29 +176,6 @@ static int input_skip(struct trace *trace, struct trace_input *in, const char *w
     if (input_rest(in, 1) == VALUE_CUT) return input_ended(trace, in, where);
     return in->offset > start ? 0 : input_bad(in, start, "a value is missing");
 }
-/* Replaces NaN, inf, Infinity and their negatives outside strings by empty texts, which are no numbers. Returns their
- * number. */
-static int blank_words(struct text_buffer *value) {
-    static const char *const words[] = {"-Infinity", "Infinity", "-inf", "inf", "-nan", "nan", "-NaN", "NaN"};
-    int count = 0, in_string = 0;
-    for (size_t at = 0; at < value->bytes; at++) {
-        const char byte = value->data[at];
-        if (in_string && byte == '\\') at++;
-        else if (byte == '"') in_string = !in_string;
-        for (size_t w = 0; !in_string && w < sizeof words / sizeof *words; w++) {
-            const size_t bytes = strlen(words[w]);
-            if (value->bytes - at <= bytes || memcmp(value->data + at, words[w], bytes) != 0
-                || !is_value_end(value->data[at + bytes]))
-                continue;
-            memset(value->data + at, ' ', bytes);
-            value->data[at] = value->data[at + 1] = '"';
-            at += bytes - 1;
-            count++;
-            break;
-        }
-    }
-    return count;
-}
 /* The place in in->value where the next event seems to begin: after a } and a comma, before a { and a known key; or
  * where the events end; 0 if there is none. */
 static size_t next_event(const struct text_buffer *value) {
@@ -259,7 +236,8 @@ static int read_event(struct trace *trace, struct trace_input *in) {
         if (result == VP_OK)
             snprintf(error.text, sizeof error.text, "%s",
                      is_object ? "a comma or ] is missing after an event" : "an event must be an object");
-        if (blank_words(&in->value) && parse_json(&in->json, in->value.data, in->value.bytes, &other) == VP_OK) {
+        if (vp_json_blank_words(in->value.data, in->value.bytes)
+            && parse_json(&in->json, in->value.data, in->value.bytes, &other) == VP_OK) {
             trace->no_values++;
             return 0;
         }

@@ -964,30 +964,14 @@ static vp_result vp_impl_chat_read_ollama(vp_chat_reply *reply, const vp_json *j
 }
 
 /* ---- answers: from bytes to objects */
-/* Copies the text with NaN, Infinity and -Infinity, which Python writes for logprobs, as empty texts. Returns their
- * number, or -1: no memory. */
-static int vp_impl_chat_blank_words(const char *text, size_t bytes, vp_impl_chat_state *state) {
-    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
-    int count = 0, in_string = 0;
+/* Keeps a copy of the text without NaN and Infinity, which Python writes for logprobs. Returns their number, or -1: no
+ * memory. */
+static int64_t vp_impl_chat_blank_words(const char *text, size_t bytes, vp_impl_chat_state *state) {
     char *copy = (char *)VP_REALLOC(state->blanked, bytes + 1);
     if (!copy) return -1;
     state->blanked = copy;
     memcpy(copy, text, bytes);
-    copy[bytes] = 0;
-    for (size_t at = 0; at < bytes; at++) {
-        if (in_string && copy[at] == '\\') at++;
-        else if (copy[at] == '"') in_string = !in_string;
-        for (size_t i = 0; !in_string && i < sizeof words / sizeof *words; i++) {
-            const size_t length = strlen(words[i]);
-            if (strncmp(copy + at, words[i], length) != 0) continue;
-            memset(copy + at, ' ', length);
-            copy[at] = copy[at + 1] = '"';
-            at += length - 1;
-            count++;
-            break;
-        }
-    }
-    return count;
+    return vp_json_blank_words(copy, bytes);
 }
 /* Returns 1 for an error that is the object itself: {"object": "error", "message": ..} of vLLM before 0.10,
  * {"error_code": 50002, "text": ..} of FastChat, {"detail": ..} of FastAPI. */
@@ -1004,7 +988,7 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     vp_json json;
     uint32_t error;
     vp_result result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
-    const int blanked = result == VP_ERR_FORMAT ? vp_impl_chat_blank_words(text, bytes, state) : 0;
+    const int64_t blanked = result == VP_ERR_FORMAT ? vp_impl_chat_blank_words(text, bytes, state) : 0;
     if (blanked < 0) return vp_impl_chat_no_memory(reply);
     if (blanked) {
         text = state->blanked;

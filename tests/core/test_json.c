@@ -635,9 +635,15 @@ static void test_writer_misuse(void) {
     CHECK_INT(vp_json_finish(&w), VP_ERR_STATE);
     CHECK_TEXT(buffer, "\"longer");
 }
+static void test_blank_words(void) {
+    char text[] = "{\"NaN\": NaN, \"a\\\"inf\": [-Infinity,inf], \"b\": Infinityx}";
+    check_case("words that are no JSON become empty texts, outside strings and whole");
+    CHECK_INT(vp_json_blank_words(text, strlen(text)), 3);
+    CHECK_TEXT(text, "{\"NaN\": \"\" , \"a\\\"inf\": [\"\"       ,\"\" ], \"b\": Infinityx}");
+}
 int main(void) {
     RUN_TESTS(test_accepted, test_refused, test_prefixes, test_tree, test_depth, test_text, test_integers,
               test_duplicates, test_utf8, test_controls, test_numbers_golden, test_numbers_random, test_number_errors,
-              test_writer, test_writer_misuse);
+              test_writer, test_writer_misuse, test_blank_words);
     return check_done("test_json");
 }

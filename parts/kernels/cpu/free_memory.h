@@ -14,9 +14,8 @@ static uint64_t vk_number_in(const char *path, const char *key) {
     if (file) fclose(file);
     return found ? value : UINT64_MAX;
 }
-/* Lowers *least by what a cgroup's folder leaves. Pages of files that are not in use can be taken back, so they are
- * free. Returns 1 if the folder has a limit's file. */
-static int vk_cgroup_leaves(const char *folder, int version, uint64_t *least) {
+/* Lowers *least to what a cgroup's folder leaves. Pages of files that are not in use can be taken back, so are free. */
+static void vk_cgroup_leaves(const char *folder, int version, uint64_t *least) {
     static const char *const names[2][4] = {
         {"memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file "},
         {"memory.max", "memory.current", "memory.stat", "inactive_file "}};
@@ -27,11 +26,10 @@ static int vk_cgroup_leaves(const char *folder, int version, uint64_t *least) {
         snprintf(path, sizeof path, "%s/%s", folder, name[i]);
         values[i] = vk_number_in(path, i == 2 ? name[3] : "");
     }
-    if (values[1] == UINT64_MAX) return 0;
+    if (values[0] == UINT64_MAX || values[1] == UINT64_MAX) return;
     if (values[2] != UINT64_MAX) values[1] -= values[2] < values[1] ? values[2] : values[1];
-    if (values[0] != UINT64_MAX && values[0] - (values[1] < values[0] ? values[1] : values[0]) < *least)
-        *least = values[0] - (values[1] < values[0] ? values[1] : values[0]);
-    return 1;
+    const uint64_t left = values[0] > values[1] ? values[0] - values[1] : 0;
+    if (left < *least) *least = left;
 }
 /* The process's cgroup and those around it. In a container, the path may be that of the host; its root is then here. */
 static void vk_cgroups_leave(uint64_t *least) {
@@ -44,9 +42,9 @@ static void vk_cgroups_leave(uint64_t *least) {
         if (!path || (version == 1 && !strstr(controllers, "memory"))) continue;
         line[strcspn(line, "\n")] = 0;
         snprintf(folder, sizeof folder, "%s%s", root, path + 1);
-        for (char *slash; strlen(folder) >= strlen(root); *slash = 0) {
+        for (char *end = folder + strlen(folder); end >= folder + strlen(root); end = strrchr(folder, '/')) {
+            *end = 0;
             vk_cgroup_leaves(folder, version, least);
-            if ((slash = strrchr(folder, '/')) == NULL || slash < folder + strlen(root)) break;
         }
     }
     if (file) fclose(file);
