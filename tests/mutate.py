@@ -172,7 +172,7 @@ def targets(test, changed=""):
     text = text_of(source_of(test))
     for header in re.findall(r'include "(support/[^"]+)"', text):
         text += text_of("tests/" + header)
-    built = ["./vlmprof"] + [BESIDE[name] for name in BESIDE if name in text]
+    built = ["build/tests/vlmprof-hooks"] + [BESIDE[name] for name in BESIDE if name in text]
     holds_rooms = "support/room.h" in text or re.search(r'include "(?!support/|vlmprof\w*\.h)', text)  # it links rooms of cli/, too
     if not test.endswith(".sh") and (not changed.startswith("cli") or holds_rooms or test.startswith("corpus_")):
         built.append(program_of(test))
@@ -205,7 +205,7 @@ class Tree:
     def __init__(self, folder, options):
         self.folder, self.options, self.seconds = folder, options, {}
         self.make = ["make", "-j%d" % options.jobs, "NVCC=", "CFLAGS=-O1"]
-        self.environment = dict(os.environ, B="build", PROGRAM="./vlmprof", OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000", VLMPROF_TEST_SYSTEM="/dev/null",
+        self.environment = dict(os.environ, B="build", PROGRAM="build/tests/vlmprof-hooks", OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000", VLMPROF_TEST_SYSTEM="/dev/null",
                                 TMPDIR=os.path.join(folder, "build"))
         names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
         for name in names:

@@ -1,6 +1,6 @@
 /* test_flame_page.c: the page of run --profile --html. A profiled request becomes a page, which is parsed again: its markup is plain, its script runs by its nonce, its
  * table has the rows of the tool's own table with the same sums, and the chart's data contain each operation at a time within its stage. Synthetic requests of a large
- * model show that the page stays small and lists its omissions. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * model show that the page stays small and lists its omissions. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/document.h"
 #include "page/flame.h"

@@ -1,6 +1,6 @@
 /* test_report_page.c: the page of report --html. Sweeps that this program writes itself, small ones and one of 336 configurations, become pages that are parsed again:
  * every tag is allowed and closed, no number is NaN or infinite, nothing is loaded from elsewhere, no two texts of a plot overlap, and hostile names stay text. The
- * checks are first tried on damaged pages, which they must reject. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * checks are first tried on damaged pages, which they must reject. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
 #include "support/page_reader.h"
@@ -83,6 +83,13 @@ static void test_reader(void) {
     CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\">0123456789abcdef<script nonce=\"0123456789abcdef\">" END));
     CHECK(!page_scripts_are_right(POLICY "0123456789abcdef' 'unsafe-inline'\"><script nonce=\"0123456789abcdef\">" END));
 }
+/* 1 if two pages differ in their nonces alone, which are random; `text` gets that of `other` */
+static int is_same_page(char *text, const char *other) {
+    const page_nonce old = page_nonce_of(text), new = page_nonce_of(other);
+    const int differ = strcmp(old.text, new.text) != 0;
+    for (char *at = text; *old.text && (at = strstr(at, old.text));) memcpy(at, new.text, 16);
+    return differ && !strcmp(text, other);
+}
 static void test_small(void) {
     static const sweep small = {"small", "questions", "tiny", 3, 2, 2, 20, 1};
     check_case("12 configurations: all plots in the order of a reader's questions, one table row each");
@@ -110,16 +117,11 @@ static void test_small(void) {
     CHECK_TEXT(last.out, "");
     free(last.out);
     last.out = check_read(in_folder("page.html"), NULL);
-    CHECK(last.out && !strcmp(last.out, file));
+    CHECK(last.out && is_same_page(last.out, file));
     CHECK_INT(run("report %%F/small --output_dir %%F/answers"), 0);
     free(last.out);
     last.out = check_read(in_folder("answers/report.html"), NULL);
-    CHECK(last.out && !strcmp(last.out, file));
-    check_case("equal pages have equal nonces; other times give another nonce");
-    write_sweep(&small);
-    CHECK_INT(run("report %%F/small --html"), 0);
-    page_is_good(last.out);
-    CHECK(strcmp(page_nonce_of(last.out).text, page_nonce_of(file).text));
+    CHECK(last.out && is_same_page(last.out, file));
     free(file);
     check_case("impossible requests");
     CHECK_INT(run("report %%F/small --html --csv"), 2);
