@@ -10,7 +10,7 @@
 const char *noise_root(void) {
     const char *root = NULL;
 #ifdef VLMPROF_TEST_HOOKS
-    root = getenv("VLMPROF_TEST_SYSTEM"); /* so that the outputs of tests do not depend on the machine's other activity */
+    root = getenv("VLMPROF_TEST_SYSTEM"); /* outputs of tests do not depend on the machine's other activity */
 #endif
     return root ? root : "";
 }

@@ -183,7 +183,7 @@ static void add_head(struct text_buffer *out, const struct page *page, uint64_t 
     text_add_string(out, "</style>\n</head>");
 }
 void page_write(struct page *page, const struct page_link *links, struct text_buffer *out) {
-    uint64_t nonce = 0; /* random; a system without random numbers has a hash of the page, its measured times included */
+    uint64_t nonce = 0; /* random; without random numbers a hash of the page, with its measured times */
     struct text_buffer *const parts[] = {&page->heading, &page->subtitle, &page->body};
     if (getentropy(&nonce, sizeof nonce)) nonce = hash_text(hash_text(HASH_START, page->heading.data), page->body.data);
     add_head(out, page, nonce);
