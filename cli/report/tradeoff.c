@@ -58,12 +58,12 @@ static int32_t find_levels(struct tradeoff *tradeoff, const struct results *resu
     }
     return count;
 }
-/* Fills tradeoff->knobs with the levels of the knobs that vary. Leaves it without knobs if none varies, or if one has
- * too many levels. */
+/* Fills tradeoff->knobs with the levels of the knobs that vary. Leaves it without knobs if none varies, or if there are
+ * too many of them or of their levels. */
 static void find_knobs(struct tradeoff *tradeoff, const struct results *results) {
     for (int k = 0; k < KNOB_COUNT; k++) {
         int32_t count = knob_is_axis(k) ? find_levels(tradeoff, results, k) : 0;
-        if (count > VP_KNOB_LEVEL_LIMIT) {
+        if (count > VP_KNOB_LEVEL_LIMIT || (count > 1 && tradeoff->knobs.knob_count == VP_KNOB_LIMIT)) {
             tradeoff->knobs.knob_count = 0;
             return;
         }
