@@ -19,7 +19,8 @@
 static int has_knob(const struct report *report, int knob) {
     const struct results *results = report->results;
     if (KNOBS[knob].always & KNOB_IN_CSV) return 1;
-    if (KNOBS[knob].only_varied) return results->count && (results->files[0].varied >> knob & 1);
+    if (KNOBS[knob].only_varied && KNOBS[knob].of != KNOB_OF_SERVERS)
+        return results->count && (results->files[0].varied >> knob & 1);
     for (size_t i = 0; i < results->count && KNOBS[knob].of != KNOB_OF_SWEEP; i++)
         if (knob_is_set(&results->files[i].knobs, knob))
             return 1;
@@ -58,7 +59,7 @@ static void csv_knobs(struct csv_line *line, const struct report *report, const 
         if (is_always(knob) != always || !has_knob(report, knob)) continue;
         if (KNOBS[knob].type == KNOB_IS_NUMBER) csv_value(line, KNOBS[knob].key, "", number);
         else if (knob < KNOB_OWN) csv_texts(line, KNOBS[knob].key, is_set ? knob_text(&file->knobs, knob) : NULL);
-        else csv_texts(line, KNOBS[knob].key, knob_value_text(&file->knobs, knob, text));
+        else csv_texts(line, KNOBS[knob].key, is_set ? knob_value_text(&file->knobs, knob, text) : NULL);
         if (KNOBS[knob].number_key) csv_value(line, KNOBS[knob].number_key, "", number);
     }
 }

@@ -180,7 +180,8 @@ static int is_in_setting(const struct knob_values *values, int knob, uint32_t va
     const int foreign = knobs_are_served(values) ? KNOB_OF_ENGINE : KNOB_OF_SERVERS;
     if (!KNOBS[knob].in_setting || (knob == KNOB_TOP_K && knobs_are_dense(values)) || (int)KNOBS[knob].of == foreign)
         return 0;
-    return KNOBS[knob].only_varied ? (varied >> knob & 1) != 0 : knob_is_set(values, knob);
+    if (knob_is_set(values, knob)) return !KNOBS[knob].only_varied || (varied >> knob & 1);
+    return KNOBS[knob].only_varied && (varied >> knob & 1) && knob < KNOB_EACH_END; /* "weights?" */
 }
 const char *knob_language_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]) {
     size_t used = 0;
@@ -258,9 +259,9 @@ void knob_put_own(vp_json_writer *writer, const struct knob_values *values) {
     if (count) vp_json_end_object(writer);
 }
 void knob_put_variant(vp_json_writer *writer, const struct knob_values *values) {
-    static const int of_variant[] = {KNOB_ENDPOINT, KNOB_ENDPOINT_MODEL, KNOB_REQUEST};
     vp_json_begin_object(writer);
-    for (int i = 0; i < 3; i++) knob_put(writer, of_variant[i], values);
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (KNOBS[knob].of == KNOB_OF_SERVERS) knob_put(writer, knob, values);
     vp_json_end_object(writer);
 }
 /* Returns 1 if journals store the knob as a member of the configuration: all of them, or only some. */

@@ -96,13 +96,13 @@ struct vp_model_config;
 
 /* The knobs of servers. Their options are a separate group; data/variants.c reads them. */
 #define KNOB_SERVER_ROWS(ROW) \
-    ROW(ENDPOINT_MODEL, "endpoint_model", "server only: the server's name for the model", \
-        (), (), \
-        .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, .axis = "model", .axis_key = "endpoint_model", \
-        .only_varied = 1, .in_setting = "") \
     ROW(ENDPOINT, "endpoint", "server only: base URL", \
         (), (), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, .axis = "endpoint", .axis_key = "endpoint", \
+        .only_varied = 1, .in_setting = "") \
+    ROW(ENDPOINT_MODEL, "endpoint_model", "server only: the server's name for the model", \
+        (), (), \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, .axis = "model", .axis_key = "endpoint_model", \
         .only_varied = 1, .in_setting = "") \
     ROW(REQUEST, "request_knobs", "server only: members of the request body that were set, path and value", \
         (), (), \
@@ -116,7 +116,7 @@ struct vp_model_config;
 enum { KNOB_MEMBERS_MAX = 256 }; /* most members of a request in a journal */
 enum { KNOB_OWN_MOST = 16 };     /* the last rows: knobs that files bring, in the order in which they were first seen */
 enum knob_id { KNOB_ROWS(KNOB_ID) KNOB_OWN, KNOB_COUNT = KNOB_OWN + KNOB_OWN_MOST };
-enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT_MODEL }; /* KNOB_EACH_ROWS, after KNOB_GRID_ROWS */
+enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS, after KNOB_GRID_ROWS */
 
 /* The scope of a knob: a file's own, images, vlmprof's own engine, a whole sweep (set by an option of the sweep), or
  * servers. */
@@ -187,7 +187,7 @@ int knob_is_axis(int knob); /* 1 if the first knob of an axis */
 
 /* Compares two values: returns below 0, 0 or above 0. Image sizes ascend: tiers, then unknown names, then target
  * tokens; values of a model's own setting are compared with each other. Weights are ordered by bits, a file's own
- * values as numbers, then others as they were first seen. */
+ * values as numbers, and the others in the order of first sight. */
 int knob_compare(int axis, const struct knob_values *left, const struct knob_values *right);
 int64_t knob_size_rank(const struct knob_values *values);
 
@@ -203,8 +203,8 @@ int knob_values_are_same(const struct knob_values *left, const struct knob_value
 enum { KNOB_TEXT_BYTES = 144 };
 /* "medium", "576 tokens", "max_crops 4"; "" if no size is set. Returns out. */
 const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_BYTES]);
-/* The values of the knobs but images for a table, "k4 b12 int8 attn=sdpa". varied: bits of the knobs whose values differ among
- * the configurations. Returns out. */
+/* The values of the knobs but images for a table, "k4 b12 int8 attn=sdpa". varied: bits of the knobs whose values
+ * differ among the configurations. Returns out. */
 const char *knob_language_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]);
 /* A value's name on an axis: "4", "int8", "sdpa". Not for images. */
 const char *knob_value_text(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]);

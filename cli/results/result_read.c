@@ -522,7 +522,9 @@ static int read_own(struct result_file *file, const vp_json *json, uint32_t obje
             const size_t bytes = vp_number_format(number, digits);
             if (bytes > 2 && !strcmp(digits + bytes - 2, ".0")) digits[bytes - 2] = 0;
             text_list_copy(&file->own, digits);
-        } else if (object || value->bytes <= OWN_BYTES_MOST)
+        } else if (object && value->type == VP_JSON_STRING)
+            text_list_add(&file->own, "\"%.*s\"", (int)value->bytes, start);
+        else if (object || value->bytes <= OWN_BYTES_MOST)
             text_list_take(&file->own, copy_text(start, (size_t)value->bytes));
         else text_list_add(&file->own, "#%016llx", (unsigned long long)hash_bytes(HASH_START, start, value->bytes));
     }
@@ -828,6 +830,7 @@ const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TE
     if (axis == KNOB_SIZE) return size_text(file, out);
     if (KNOBS[axis].of == KNOB_OF_SERVERS && !file->is_served) snprintf(out, KNOB_TEXT_BYTES, "vlmprof");
     else if (KNOBS[axis].of == KNOB_OF_ENGINE && file->is_served) snprintf(out, KNOB_TEXT_BYTES, "not known");
+    else if (axis >= KNOB_OWN && !knob_is_set(&file->knobs, axis)) snprintf(out, KNOB_TEXT_BYTES, "not set");
     else {
         const size_t used = strlen(knob_value_text(&file->knobs, axis, out));
         if (KNOBS[axis].unit) snprintf(out + used, KNOB_TEXT_BYTES - used, " %.30s", KNOBS[axis].unit);
@@ -843,9 +846,10 @@ const char *setting_text(const struct result_file *file, char out[80]) {
     language_text(file, language);
     if (!size[0] && !language[0]) snprintf(language, sizeof language, "default"); /* an engine without knobs */
     if (file->namesakes) snprintf(number, sizeof number, " #%zu", file->namesakes + 1);
-    snprintf(out, 80, "%.*s%s%.*s%s", file->is_served ? 30 : 44, size, (file->is_served ? language : size)[0] ? " " : "",
-             (int)(47 - strlen(number)), language, number);
-    for (char *byte = out; *byte && strlen(out) > 60; byte++) if ((unsigned char)*byte > 126) *byte = '?'; /* maybe cut */
+    const size_t most = 47 - strlen(number);
+    if (strlen(language) > most) language[vp_utf8_valid_bytes(language, most)] = 0;
+    snprintf(out, 80, "%.*s%s%.47s%s", file->is_served ? 30 : 44, size,
+             (file->is_served ? language : size)[0] ? " " : "", language, number);
     return out;
 }
 int are_all_served(const struct results *results) {
@@ -853,7 +857,7 @@ int are_all_served(const struct results *results) {
     return 1;
 }
 
-/* ---- knobs that files bring, and what tells the files apart */
+/* ---- knobs that files bring, and how the files differ */
 /* The value of a file's own knob or, with `others`, of another member of its head; NULL if the file lacks it. */
 static const char *own_value(const struct result_file *file, const char *name, int others) {
     for (size_t i = 0; i < (others ? file->own.count : file->own_knobs); i += 2)
@@ -861,7 +865,8 @@ static const char *own_value(const struct result_file *file, const char *name, i
     return NULL;
 }
 static const char *unit_of(const struct result_file *file, const char *name) {
-    for (size_t i = 0; i < file->units.count; i += 2) if (!strcmp(file->units.items[i], name)) return file->units.items[i + 1];
+    for (size_t i = 0; i < file->units.count; i += 2)
+        if (!strcmp(file->units.items[i], name)) return file->units.items[i + 1];
     return NULL;
 }
 int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out) {
@@ -873,31 +878,31 @@ int results_differ(const struct result_file *one, const struct result_file *othe
             text_list_copy(out, name);
             for (int k = 0; k < 2; k++) {
                 value = own_value(files[k], name, 1);
-                text_list_add(out, "%.60s", value ? value : "not said");
+                const int quoted = value && *value == '"';
+                text_list_add(out, "%.*s", quoted && strlen(value) < 62 ? (int)strlen(value) - 2 : 60,
+                              value ? value + quoted : "not said");
             }
         }
     return out->count > 0;
 }
-/* Makes the files' own knobs rows of KNOBS and sets them. A file must have those of all others of its kind. Returns 0 or
- * an exit code. */
+/* Makes the files' own knobs rows of KNOBS and sets them. An engine's file must have those of all others; without a
+ * member of the request, a server has a value of its own. Returns 0 or an exit code. */
 static int adopt_knobs(struct results *results) {
     for (size_t i = 0; i < results->count; i++) {
         struct result_file *file = &results->files[i];
         for (size_t k = 0; k < file->own_knobs; k += 2) {
             const int knob = knob_own(file->own.items[k], unit_of(file, file->own.items[k]));
             if (knob < 0)
-                return complain(EXIT_INPUT, "%.300s: the knob %.100s is one more than the %d that vlmprof reads together",
+                return complain(EXIT_INPUT, "%.300s: the knob %.100s is one too many: vlmprof reads %d together",
                                 file->path, file->own.items[k], KNOB_OWN_MOST);
             knob_set_text(&file->knobs, knob, file->own.items[k + 1]);
         }
     }
     for (size_t i = 0; i < results->count; i++)
-        for (size_t k = 0; k < results->files[i].own_knobs; k += 2)
+        for (size_t k = 0; k < results->files[i].own_knobs && !results->files[i].is_served; k += 2)
             for (size_t other = 0; other < results->count; other++) {
                 const char *name = results->files[i].own.items[k];
-                if (results->files[other].is_served != results->files[i].is_served
-                    || own_value(&results->files[other], name, 0))
-                    continue;
+                if (results->files[other].is_served || own_value(&results->files[other], name, 0)) continue;
                 return complain(EXIT_INPUT, "%.300s lacks the knob %.100s, which %.300s has: each file of a comparison "
                                 "needs a value of it in \"knobs\"", results->files[other].path, name,
                                 results->files[i].path);
