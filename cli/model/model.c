@@ -154,6 +154,7 @@ static int settings_read(struct model *model, struct model_files *files, struct 
     }
     if (result == VP_OK)
         result = vp_model_config_parse(config->text, config->bytes, image->text, image->bytes, &model->config, &error);
+    if (result == VP_OK && model->config.tied_head) model->config.tied_head = !vp_checkpoint_has_head(model->name);
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, model->name, result, &error);
 }
 

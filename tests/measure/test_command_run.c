@@ -530,6 +530,13 @@ static void test_other_folders(void) {
         if (text) write_file(in_folder(name), text, bytes);
         free(text);
     }
+    check_case("run: a byte order mark, and Infinity, in config.json");
+    char *config = check_read(in_folder("llava/config.json"), NULL), *marked = (char *)malloc(config ? strlen(config) + 100 : 1);
+    if (CHECK(config && marked)) {
+        sprintf(marked, "\xEF\xBB\xBF{\"time_step_limit\": [0.0, -Infinity, NaN],%s", config + 1);
+        write_text(in_folder("llava/config.json"), marked);
+    }
+    FREE_ALL(config, marked);
     check_case("run: image_processor in processor_config.json, next to a stale preprocessor_config.json and alone");
     write_text(in_folder("llava/preprocessor_config.json"), "{\"size\": {\"shortest_edge\": 1}}");
     CHECK_INT(cli("run tests/golden/othermodels/images/mix-200x150.png --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
