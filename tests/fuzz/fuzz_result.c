@@ -7,7 +7,7 @@
 
 static void check_file(const struct result_file *file) {
     char name[80];
-    MUST(!file->error[0] && file->dataset_name && setting_text(file, name) == name && file->variant && file->variant_name);
+    MUST(!file->error[0] && file->dataset_name && setting_text(file, name) == name);
     MUST(file->is_served ? !knob_is_set(&file->knobs, KNOB_TOP_K) && knob_text(&file->knobs, KNOB_ENDPOINT_MODEL) && knob_text(&file->knobs, KNOB_REQUEST)
                          : knob_number(&file->knobs, KNOB_BLOCKS) >= 1 && !file->variant[0]);
     for (size_t i = 0; i < file->count; i++) {
