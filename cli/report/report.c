@@ -89,7 +89,7 @@ static void warn_of_files(struct report *report) {
                 {"version", offsetof(struct result_file, version)}};
     const struct results *results = report->results;
     int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0,
-            served = 0, cached = 0, divided = 0;
+            served = 0, cached = 0, dropped = 0, divided = 0;
     const char *reason = NULL, *caches, *own = NULL;
     char differ[64] = "";
     for (size_t i = 0; i < results->count; i++) {
@@ -104,6 +104,7 @@ static void warn_of_files(struct report *report) {
         divided += file->divides_anew;
         served += file->is_served;
         cached += file->cached_runs > 0 ? file->cached_runs : 0;
+        dropped += file->dropped_runs > 0 ? file->dropped_runs : 0;
         if (*file->own_stages) own = file->own_stages;
         if (!file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)] && !*file->own_stages)
             *(file->is_foreign ? &foreign : &coarse) += 1;
@@ -122,7 +123,7 @@ static void warn_of_files(struct report *report) {
                       differ);
     if (results_differ_in_caches(results, &caches))
         text_list_add(&report->warnings, "the files differ in %s: a cached image or prompt costs less", caches);
-    warn_of_cached_runs(&report->warnings, cached, runs);
+    warn_of_served_runs(&report->warnings, cached, dropped, runs);
     if (failed || missing)
         text_list_add(&report->warnings,
                       "%lld point%s failed and %lld %s not measured yet; the numbers do not include them%s%.400s",
