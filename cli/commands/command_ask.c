@@ -371,7 +371,8 @@ static void served_warn(const struct options *options, struct served_run *state)
                           (long long)served->usage.completion_tokens, (long long)wanted);
     }
     if (new_count)
-        text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s; T_client_delay includes connecting",
+        text_list_add(&state->timed.warnings,
+                      "%d of %d runs opened a new connection%s; T_client_delay includes connecting",
                       new_count, state->timed.count, new_count > 1 ? " because the server had closed the previous "
                                                                      "one" : "");
     if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0

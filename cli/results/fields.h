@@ -565,7 +565,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         .least = 1, .most = INT32_MAX) \
     ROW(S, TRUTH, new_connection, "the times include connecting") \
     ROW(S, TRUTH, streamed, "false: the answer came in one body, so TTFT is not known") \
-    ROW(S, NUMBER, sent_ms, "0: times count from the first byte sent, after T_client_delay; in older files, this delay", \
+    ROW(S, NUMBER, sent_ms, "0, from which times count: the first byte sent; in older files, T_client_delay", \
         .unit = "ms", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, headers_ms, "response headers received", .unit = "ms", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, first_output_ms, "first piece that is not reasoning", \

@@ -128,7 +128,7 @@ void served_read_timings(struct served *served) {
             char key[40];
             snprintf(key, sizeof key, "%s%s", names[i].name, units[k].end);
             const double ms = node_number(&parsed.json, vp_json_get(&parsed.json, 0, key)) * units[k].ms;
-            if (ms >= 0 && ms <= 1e12 && isnan(served->server_ms[names[i].which])) served->server_ms[names[i].which] = ms;
+            if (ms >= 0 && ms <= 1e12) served->server_ms[names[i].which] = ms;
         }
     free(parsed.nodes);
 }

@@ -68,7 +68,8 @@ void runs_set_unknown(struct pass_result *run); /* sets the numbers of KEPT_ROWS
     ROW(METRIC_UNACCOUNTED, "unaccounted", "ms", "T_total minus the sum of all stages") \
     ROW(METRIC_CLOSURE, "closure", "", "sum of all stages / T_total") \
     KEPT_ROWS(KEPT_TERM, ROW) \
-    ROW(METRIC_TOKEN_ENERGY, "energy_per_token_j", "J", "energy_j / output tokens, including the energy of the prompt") \
+    ROW(METRIC_TOKEN_ENERGY, "energy_per_token_j", "J", \
+        "energy_j / output tokens, including the energy of the prompt") \
     ROW(METRIC_DELAY, "T_client_delay", "ms", \
         "server only: time until the client sent the first byte, with connecting; no other time includes it") \
     ROW(METRIC_QUEUE, "T_queue", "ms", "server only: time in the server's queue, by its own clock")

@@ -155,7 +155,7 @@ static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
         PUT(writer, KEY(TERMS[shown[k]].key, term_of(run, shown[k])));
     put_usage(writer, &served->usage);
-    PUT(writer, KEY("T_client_delay", served_ms(served->delay_ns)), KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)),
+    PUT(writer, KEY("T_client_delay", served_ms(served->delay_ns)), KEY_OBJECT("at_ms"), KEY("sent", 0),
         KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
         KEY("first_chunk", served_ms(served->first_chunk_ns)), KEY("first_output", served_ms(served->first_output_ns)),
         KEY("first_visible", served_ms(served_visible_ns(run))), KEY_ARRAY("pieces"));

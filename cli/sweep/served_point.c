@@ -98,17 +98,13 @@ void served_close(struct sweep *sweep) {
 }
 
 /* ---- members of journal lines */
-static void put_items(vp_json_writer *writer, const char *key, const struct option_value *value) {
-    PUT(writer, KEY_ARRAY(key));
-    for (size_t i = 0; i < value->count; i++) json_lossy(writer, value->items[i]);
-    PUT(writer, END_ARRAY);
-}
 static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     const struct variant_settings *servers = &sweep->plan.settings.servers;
     const struct request_knobs *knobs = &sweep->plan.variants.knobs;
     PUT(writer, KEY_OBJECT("server"));
-    put_items(writer, "endpoints", servers->endpoints);
-    put_items(writer, "endpoint_models", servers->models);
+    PUT(writer, KEY_ARRAY("endpoints"));
+    for (size_t i = 0; i < servers->endpoints->count; i++) json_lossy(writer, servers->endpoints->items[i]);
+    PUT(writer, END_ARRAY, KEY_TEXTS("endpoint_models", &sweep->plan.variants.models));
     PUT(writer, KEY("endpoint_api", vp_chat_api_name((int32_t)sweep->settings.endpoint.api)),
         KEY_OBJECT("request_knobs"));
     for (size_t i = 0; i < knobs->count; i++) PUT(writer, KEY_TEXTS(knobs->items[i].path, &knobs->items[i].words));
@@ -416,8 +412,8 @@ static void check_prompt(struct sweep *sweep, const struct open_point *point, co
     const int64_t least = prompts_least(&served->prompts, &prompt);
     prompts_add(&served->prompts, &prompt);
     if (prompt.tokens >= least || served->has_dropped[variant]++) return;
-    complain(0, "%s, sample %lld: the prompt has %lld tokens, but with its image%s at least %lld: the server dropped an "
-                "image or does not count it; run vlmprof audit --repeat 10", point->configuration->file_name,
+    complain(0, "%s, sample %lld: the prompt has %lld tokens, but with its image%s at least %lld: the server dropped "
+                "an image or does not count it; run vlmprof audit --repeat 10", point->configuration->file_name,
              (long long)sample->id, (long long)prompt.tokens, plural_s((int64_t)point->sent->count), (long long)least);
 }
 static int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
