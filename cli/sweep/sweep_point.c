@@ -852,8 +852,8 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, vanished_reason);
 }
-/* The order of the configurations in a round. For servers it is drawn again for each sample and round, because the first
- * request after a pause is slower. */
+/* The order of the configurations in a round. For servers it is drawn again each time, because the first request after
+ * a pause is slower. */
 static void draw_order(const struct sweep *sweep, size_t *order, size_t count, int64_t sample, int64_t round) {
     uint64_t seed = hash_number(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample), round);
     for (size_t i = 0; i < count; i++) {

@@ -237,7 +237,8 @@ static void test_dropped(void) {
             check_case("images dropped: %s, %s", every ? "every 7th" : "none", *families[i] ? "by the rule" : "by equal sizes");
             chat.answers = 0;
             chat.dropped_every = every;
-            snprintf(line, sizeof line, "sweep --endpoint http://127.0.0.1:%d --endpoint_model model-a --data %%F/twenty.jsonl --max_new_tokens 8 %s--num_runs_per_sample 1 --output_dir %%F/out", server.port, families[i]);
+            snprintf(line, sizeof line, "sweep --endpoint http://127.0.0.1:%d --endpoint_model model-a --data %%F/twenty.jsonl --max_new_tokens 8 %s", server.port, families[i]);
+            strcat(line, "--num_runs_per_sample 1 --output_dir %F/out");
             RUNS(0, line);
             if (every) SAYS("the prompt has 16 tokens, but with its image at least");
             CHECK(!every == !strstr(last.err, "image dropped: in "));
@@ -450,6 +451,7 @@ int main(void) {
     if (!command_begin("sweep-server")) return 1;
     setenv("OPENAI_API_KEY", KEY, 1);
     chat_start(&server);
-    RUN_TESTS(make_set, test_files, test_key, test_readers, test_texts, test_sizes, test_dropped, test_server_times, test_order, test_kills, test_failures, test_refusals);
+    RUN_TESTS(make_set, test_files, test_key, test_readers, test_texts, test_sizes, test_dropped, test_server_times, test_order,
+              test_kills, test_failures, test_refusals);
     return command_end("test_sweep_server");
 }

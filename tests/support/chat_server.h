@@ -49,7 +49,8 @@ static inline hostile_reply chat_choose(hostile_server *server) {
     if (!chat.is_silent)
         CHAT_EVENT("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%d,"
                    "\"image_tokens\":%d}},\"%s\":{%s}}\n\n",
-                   tokens, is_b ? 3 : 2, chat.is_cached ? tokens - 1 : 3, tokens - 12, chat.metrics ? "metrics" : "timings", chat.metrics ? chat.metrics : "\"prompt_ms\":1.5");
+                   tokens, is_b ? 3 : 2, chat.is_cached ? tokens - 1 : 3, tokens - 12, chat.metrics ? "metrics" : "timings",
+                   chat.metrics ? chat.metrics : "\"prompt_ms\":1.5");
     CHAT_EVENT("data: [DONE]\n\n");
     chat_steps[step++] = (hostile_step){HOSTILE_SEND, HOSTILE_CHUNKED, 0};
     for (int i = 0; i < used; i++) {
