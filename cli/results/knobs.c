@@ -41,6 +41,15 @@ int knob_own(const char *name, const char *unit) {
     return knob;
 }
 
+void knob_own_forget(void) {
+    for (int knob = KNOB_OWN; knob < KNOB_COUNT && rows[knob].key; knob++) {
+        char *const texts[] = {(char *)(size_t)rows[knob].axis, (char *)(size_t)rows[knob].in_setting,
+                               (char *)(size_t)rows[knob].key, (char *)(size_t)rows[knob].unit};
+        for (int i = 0; i < 4; i++) free(texts[i]);
+        memset(&rows[knob], 0, sizeof rows[knob]);
+        text_list_free(&own_values[knob - KNOB_OWN]);
+    }
+}
 void knob_values_free(struct knob_values *values) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         free(values->of[knob].text);

@@ -154,6 +154,8 @@ extern const struct knob *const KNOBS; /* [KNOB_COUNT]; unused rows of files hav
 /* The row of a file's own knob, which is made at first sight; -1: there are KNOB_OWN_MOST others. Its value is JSON: a
  * number, a text, true or false. unit: NULL if the file does not say it. Not for several threads at once. */
 int knob_own(const char *name, const char *unit);
+/* Frees those rows, before a process reads results that have nothing to do with the earlier ones. */
+void knob_own_forget(void);
 
 
 /* A knob's value. The type in its row decides which members are used. */
