@@ -347,7 +347,7 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
                  number_change(points, gain.mean, gain.low, gain.high).text);
     return is_decided;
 }
-/* "High resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of at least 2 is a factor, a smaller
+/* "high resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of at least 2 is a factor, a smaller
  * one a change in percent. */
 static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob, int32_t level,
                       const vp_mean_interval *ratio, char out[520]) {
@@ -356,10 +356,8 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
     char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], name[KNOB_TEXT_BYTES + 60];
     report_level_text(tradeoff, report->results, kind, level, first);
     report_level_text(tradeoff, report->results, kind, tradeoff->knobs.level_counts[knob] - 1, last);
-    if (kind == KNOB_SIZE && !strchr("0123456789", *last)) { /* a tier */
-        snprintf(name, sizeof name, "%s resolution", last);
-        if (name[0] >= 'a' && name[0] <= 'z') name[0] = (char)(name[0] - 'a' + 'A');
-    } else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
+    if (kind == KNOB_SIZE && !strpbrk(last, "0123456789")) snprintf(name, sizeof name, "%s resolution", last);
+    else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
     else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
     if (ratio->low <= 1 && ratio->high >= 1) {
         const struct number_text text = ratio->mean >= 2 ? number_estimate(1, ratio->mean, ratio->low, ratio->high)

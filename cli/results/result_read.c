@@ -851,7 +851,7 @@ const char *setting_text(const struct result_file *file, char out[80]) {
     size_text(file, size);
     language_text(file, language);
     if (!size[0] && !language[0]) snprintf(language, sizeof language, "default"); /* an engine without knobs */
-    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size, (file->is_served ? language : size)[0] ? " " : "",
+    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size, size[0] && language[0] ? " " : "",
              language);
     return out;
 }
@@ -1093,6 +1093,7 @@ static void group_results(struct results *results) {
         text_list_add(&results->notes, "%s; %zu more file%s %s others: skipped", same.items[0], same_count - 1,
                       plural_s((int64_t)(same_count - 1)), same_count - 1 == 1 ? "repeats" : "repeat");
     else if (same_count) text_list_add(&results->notes, "%s: skipped", same.items[0]);
+    if (same_count) results->repeats = results->notes.items[results->notes.count - 1];
     text_list_free(&same);
     results->count = kept;
     for (size_t i = 0; i < results->count; i++) {
