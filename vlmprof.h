@@ -719,7 +719,8 @@ VP_API void vp_json_int(vp_json_writer *writer, int64_t value);
 VP_API void vp_json_double(vp_json_writer *writer, double value); /* text of vp_number_format */
 VP_API void vp_json_bool(vp_json_writer *writer, int value);
 VP_API void vp_json_null(vp_json_writer *writer);
-/* Copies one JSON value unchanged and unchecked; vp_json_raw (vlmprof_json.h) checks it first. */
+/* Copies one JSON value unchecked; vp_json_raw (vlmprof_json.h) checks it first. Here and in texts DEL and characters
+ * that would control a terminal (vp_utf8_control) become \uXXXX, which reads back as the same. */
 VP_API void vp_json_raw_unchecked(vp_json_writer *writer, const char *text, size_t bytes);
 /* Checks that everything is closed, and writes a NUL after the text in a buffer (into the last byte of a full one).
  * Returns writer->result. */
@@ -736,6 +737,11 @@ VP_API void vp_json_fail(vp_json_writer *writer, vp_result result);
 VP_API size_t vp_number_format(double value, char *out);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
+/* Bytes of an unprintable character at the start of the text; 0 if the text is empty or starts with a printable one.
+ * Unprintable are control characters (C0, DEL, C1), those that change the writing direction (U+061C, U+200E, U+200F,
+ * U+202A..U+202E, U+2066..U+2069), line and paragraph separators (U+2028, U+2029), and bytes that are not UTF-8.
+ * source: Unicode Standard Annex 9, section 2 */
+VP_API size_t vp_utf8_control(const char *text, size_t bytes);
 
 VP_EXTERN_C_END
 #endif /* VLMPROF_H */
@@ -1831,6 +1837,18 @@ VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes) {
     }
     return at;
 }
+VP_API size_t vp_utf8_control(const char *text, size_t bytes) {
+    const unsigned char *byte = (const unsigned char *)text;
+    if (bytes == 0) return 0;
+    if (byte[0] < 0x80) return byte[0] < 32 || byte[0] == 127;
+    size_t length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
+    if (length > bytes || vp_utf8_valid_bytes(text, length) != length) return 1;
+    if (byte[0] == 0xc2) return byte[1] < 0xa0 ? 2 : 0;
+    if (byte[0] == 0xd8) return byte[1] == 0x9c ? 2 : 0;
+    if (byte[0] != 0xe2) return 0;
+    if (byte[1] == 0x80) return byte[2] == 0x8e || byte[2] == 0x8f || (byte[2] >= 0xa8 && byte[2] <= 0xae) ? 3 : 0;
+    return byte[1] == 0x81 && byte[2] >= 0xa6 && byte[2] <= 0xa9 ? 3 : 0;
+}
 /* sign of a + b - c */
 static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, const vp_impl_big *c) {
     vp_impl_big sum;
@@ -2041,6 +2059,25 @@ VP_API void vp_json_end_object(vp_json_writer *writer) { vp_impl_json_end(writer
 VP_API void vp_json_begin_array(vp_json_writer *writer) { vp_impl_json_begin(writer, '['); }
 VP_API void vp_json_end_array(vp_json_writer *writer) { vp_impl_json_end(writer, '[', ']'); }
 
+/* Writes a text of a JSON value with \uXXXX for each character that would control a terminal, from DEL on. */
+static void vp_impl_json_emit_visible(vp_json_writer *writer, const char *text, size_t bytes) {
+    static const char hex[] = "0123456789abcdef";
+    size_t run = 0, i, k;
+    for (i = 0; i < bytes; i++) {
+        const unsigned char *byte = (const unsigned char *)text + i;
+        const size_t hidden = *byte < 0x7f ? 0 : vp_utf8_control(text + i, bytes - i);
+        uint32_t code = hidden == 1 ? *byte : hidden == 2 ? *byte & 31u : *byte & 15u;
+        char escape[6] = { '\\', 'u' };
+        if (hidden == 0 || (hidden == 1 && code != 0x7f)) continue; /* not UTF-8: as it is */
+        vp_impl_json_emit(writer, text + run, i - run);
+        for (k = 1; k < hidden; k++) code = code << 6 | (byte[k] & 63u);
+        for (k = 0; k < 4; k++) escape[2 + k] = hex[code >> (12 - 4 * k) & 15];
+        vp_impl_json_emit(writer, escape, 6);
+        i += hidden - 1;
+        run = i + 1;
+    }
+    vp_impl_json_emit(writer, text + run, bytes - run);
+}
 static void vp_impl_json_quote(vp_json_writer *writer, const char *text, size_t bytes) {
     static const char hex[] = "0123456789abcdef", from[] = "\"\\\n\r\t\b\f", to[] = "\"\\nrtbf";
     char escape[6] = { '\\', 'u', '0', '0', '0', '0' };
@@ -2049,7 +2086,7 @@ static void vp_impl_json_quote(vp_json_writer *writer, const char *text, size_t 
     for (i = 0; i < bytes; i++) {
         unsigned char character = (unsigned char)text[i];
         if (character >= 0x20 && character != '"' && character != '\\') continue;
-        vp_impl_json_emit(writer, text + run, i - run);
+        vp_impl_json_emit_visible(writer, text + run, i - run);
         run = i + 1;
         const char *found = character ? strchr(from, character) : NULL;
         escape[4] = hex[character >> 4];
@@ -2057,7 +2094,7 @@ static void vp_impl_json_quote(vp_json_writer *writer, const char *text, size_t 
         escape[1] = found ? to[found - from] : 'u';
         vp_impl_json_emit(writer, escape, found ? 2 : 6);
     }
-    vp_impl_json_emit(writer, text + run, bytes - run);
+    vp_impl_json_emit_visible(writer, text + run, bytes - run);
     vp_impl_json_emit(writer, "\"", 1);
 }
 
@@ -2116,7 +2153,7 @@ VP_API void vp_json_bool(vp_json_writer *writer, int value) {
 VP_API void vp_json_null(vp_json_writer *writer) { vp_impl_json_scalar(writer, "null", 4); }
 
 VP_API void vp_json_raw_unchecked(vp_json_writer *writer, const char *text, size_t bytes) {
-    if (vp_impl_json_before_value(writer, 1)) vp_impl_json_emit(writer, text, bytes);
+    if (vp_impl_json_before_value(writer, 1)) vp_impl_json_emit_visible(writer, text, bytes);
 }
 
 VP_API vp_result vp_json_finish(vp_json_writer *writer) {

@@ -19,14 +19,14 @@ SAMPLE_PROGRAMS := $(addprefix $(B)/,$(basename $(SAMPLE_SOURCES)))
 # a library that makes the n-th call of a kind fail; the stdio functions that the compiler may replace by others keep their names at -O0
 INJECTOR := $(B)/tests/fault_injector.so
 
-# The programs for tests have hooks: a pause between stages, or given instead of measured ceilings. Objects with hooks
+# The programs for tests have hooks: a pause between stages, given instead of measured ceilings, a folder as the system's root. Objects with hooks
 # replace the archive's; they are never part of the built or installed program.
 $(B)/hooked/%.o: %.c | $(PROBED)
 	@echo "cc  $< (test hooks)"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS -fopenmp $(DEPENDENCIES) -c $< -o $@
-$(B)/tests/vlmprof-hooks: $(HOOKED_OBJECTS) $(B)/cli.o $(LIBRARIES)
+$(B)/tests/vlmprof-hooks: $(HOOKED_OBJECTS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES)
 	@mkdir -p $(@D)
-	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
+	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
 
 # the same with a clock that counts its readings, so that measurements are the same each time
 $(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
@@ -83,7 +83,7 @@ SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(call programs_of,$(SLOW_SOU
     $(call programs_of,$(call marked,slow-emulated) $(filter %/test_faults.c,$(SLOW_SOURCES)),$(E)/))
 QUICK_TESTS = $(filter-out $(SLOW_TESTS),$(ALL_TESTS))
 in_order = $(foreach test,$(LONG_TESTS),$(filter $(test),$(1))) $(filter-out $(LONG_TESTS),$(1))
-RUN_TESTS = @B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh
+RUN_TESTS = @B=$(B) PROGRAM=$(B)/tests/vlmprof-hooks RELEASE=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh
 # The quick tests have one thread each, because they run in parallel; the slow ones have all of OpenMP's threads.
 # Building continues after a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED_EMULATOR)

@@ -87,14 +87,9 @@ VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double 
  *          largest double)
  * numeric: correctly rounded; about 40 ns for up to 15 digits and small exponents, else about a microsecond */
 VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
-/* Writes one complete JSON value, checked, then copied unchanged.
+/* Writes one complete JSON value, checked, then copied.
  * returns: (in writer->result) VP_ERR_FORMAT: it is not JSON; VP_ERR_RANGE: more than 64 levels */
 VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes);
-/* Bytes of an unprintable character at the start of the text; 0 if the text is empty or starts with a printable one.
- * Unprintable are control characters (C0, DEL, C1), those that change the writing direction (U+061C, U+200E, U+200F,
- * U+202A..U+202E, U+2066..U+2069), line and paragraph separators (U+2028, U+2029), and bytes that are not UTF-8.
- * source: Unicode Standard Annex 9, section 2 */
-VP_API size_t vp_utf8_control(const char *text, size_t bytes);
 /* Number of bytes before the first unprintable character. */
 VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes);
 /* Writes a code point up to U+10FFFF as UTF-8 into out[4]; returns the number of bytes, 1..4. */
@@ -115,19 +110,7 @@ VP_EXTERN_C_END
 #include <math.h>
 #include <string.h>
 VP_EXTERN_C_BEGIN
-VP_EXACT_BEGIN VP_EXACT_WIDTH VP_API size_t vp_utf8_control(const char *text, size_t bytes) {
-    const unsigned char *byte = (const unsigned char *)text;
-    if (bytes == 0) return 0;
-    if (byte[0] < 0x80) return byte[0] < 32 || byte[0] == 127;
-    size_t length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
-    if (length > bytes || vp_utf8_valid_bytes(text, length) != length) return 1;
-    if (byte[0] == 0xc2) return byte[1] < 0xa0 ? 2 : 0;
-    if (byte[0] == 0xd8) return byte[1] == 0x9c ? 2 : 0;
-    if (byte[0] != 0xe2) return 0;
-    if (byte[1] == 0x80) return byte[2] == 0x8e || byte[2] == 0x8f || (byte[2] >= 0xa8 && byte[2] <= 0xae) ? 3 : 0;
-    return byte[1] == 0x81 && byte[2] >= 0xa6 && byte[2] <= 0xa9 ? 3 : 0;
-}
-VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes) {
+VP_EXACT_BEGIN VP_EXACT_WIDTH VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes) {
     size_t at = 0;
     while (at < bytes && vp_utf8_control(text + at, bytes - at) == 0) {
         const unsigned char first = (unsigned char)text[at];

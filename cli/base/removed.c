@@ -14,6 +14,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {"run", "endpoint", "vlmprof ask asks a server"},
     {NULL, "color", "colours are used on a terminal, unless NO_COLOR is set"},
     {NULL, "unique_image", "it is the default; --same_image sends the file unchanged"},
+    {"run", "cost", "compare its times with a run without --profile"},
     {"run", "group_by_input_shape", "use --group_by shape"},
     {"sweep", "group_by_input_shape", "use --group_by shape"},
     {"data", NULL,

@@ -129,7 +129,6 @@ static int run_profile_read(const struct options *options, struct profile_settin
     settings->format = text_of(options, "profile_format");
     settings->json = is_given(options, "json");
     settings->cold = is_given(options, "cold");
-    settings->cost_rounds = is_given(options, "cost") ? (size_t)number_of(options, "cost_rounds") : 0;
     settings->schedule = (vp_schedule){
         .skip_first = number_of(options, "skip_first"), .wait = number_of(options, "wait"),
         .warmup = settings->cold ? 0 : number_of(options, "warmup"),

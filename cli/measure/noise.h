@@ -6,9 +6,7 @@
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 
-/* The root of the system's files: "", or the folder in the environment variable VLMPROF_TEST_SYSTEM. It is for tests,
- * whose outputs must not depend on the machine's other activity. */
-const char *noise_root(void);
+const char *noise_root(void); /* the root of the system's files: "", except in programs for tests */
 
 /* The activity between the two calls becomes one block of the summary. The first call empties the summary. */
 void noise_begin(vp_noise_summary *summary, vp_noise_reading *reading);

@@ -20,7 +20,6 @@ struct flame {
     const char *model, *image, *question, *device, *date; /* image is NULL if there is none */
     struct text_list facts;                               /* for the provenance: name, text, name, text .. */
     const struct text_list *warnings;
-    const char *cost; /* a sentence about the measured cost of timing; NULL if it was not measured */
     int on_device;    /* 1 if the times of launches are device times */
     /* over all recorded requests */
     int64_t request_count; double total_ns; /* their number, and the sum of their times */

@@ -233,10 +233,7 @@ static void page_findings(struct text_buffer *out, const struct flame *flame, co
                      rates.memory_bound ? "memory" : "arithmetic");
     }
     text_add_string(out, ".</p>\n<p class=\"soft\">Each operation is timed by two timestamps, which cost time, so "
-                         "requests are slower than without --profile. ");
-    if (flame->cost) page_text(out, flame->cost);
-    else text_add_string(out, "--cost measures by how much.");
-    text_add_string(out, "</p>\n");
+                         "requests are slower than without --profile.</p>\n");
     page_warnings(out, flame->warnings);
     page_section_close(out);
 }

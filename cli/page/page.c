@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void page_add(struct text_buffer *out, const char *format, ...) {
     char line[LINE_BYTES];
@@ -162,9 +163,7 @@ static void add_links(struct text_buffer *out, const struct page *page, const st
     }
     text_add_string(out, "</nav>");
 }
-/* Only the script with the nonce runs. A server would draw a new nonce for each load, but a file's nonce stays the
- * same. So it must be unknown to whoever wrote the texts on the page: it is a hash of everything on the page, including
- * measured times. page_text keeps those texts from being markup; this is the second line of defence. */
+/* Only the script with the nonce runs. page_text keeps texts from being markup; this is the second line of defence. */
 static void add_head(struct text_buffer *out, const struct page *page, uint64_t nonce) {
     page_add(out,
              "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
@@ -184,8 +183,9 @@ static void add_head(struct text_buffer *out, const struct page *page, uint64_t 
     text_add_string(out, "</style>\n</head>");
 }
 void page_write(struct page *page, const struct page_link *links, struct text_buffer *out) {
-    const uint64_t nonce = hash_text(hash_text(HASH_START, page->heading.data), page->body.data);
+    uint64_t nonce = 0; /* random; without random numbers a hash of the page, with its measured times */
     struct text_buffer *const parts[] = {&page->heading, &page->subtitle, &page->body};
+    if (getentropy(&nonce, sizeof nonce)) nonce = hash_text(hash_text(HASH_START, page->heading.data), page->body.data);
     add_head(out, page, nonce);
     if (page->body_class) page_add(out, "<body class=\"%s\">\n<header><h1>", page->body_class);
     else text_add_string(out, "<body>\n<header><h1>");

@@ -133,7 +133,8 @@ for (const scroll of all('.scroll')) {
   said.setAttribute('role', 'status')
   button.onclick = async () => {
     const rows = [...table.rows].filter(r => r.getClientRects().length)
-    const quoted = cell => '"' + cell.textContent.trim().replaceAll('"', '""') + '"'
+    const plain = text => (/^[=+@-]/.test(text) && isNaN(text) ? "'" + text : text) // not a formula in a spreadsheet
+    const quoted = cell => '"' + plain(cell.textContent.trim()).replaceAll('"', '""') + '"'
     await copy(rows.map(r => [...r.cells].map(quoted).join(',')).join('\n') + '\n')
     said.textContent = ` ${rows.length - 1} rows copied`
   }

@@ -1,5 +1,5 @@
 /* profile.c: run --profile and sweep --use_profiler: schedules, and tables of operations, memory and idle time.
- * Measuring in this mode takes time itself (--cost), so its times never enter the statistics of stages. */
+ * Measuring in this mode takes time itself, so its times never enter the statistics of stages. */
 #include "profile/profile.h"
 
 #include "base/console.h"
@@ -217,7 +217,7 @@ static void put_stages(vp_json_writer *writer, const struct profiler *profiler) 
     vp_json_end_object(writer);
 }
 /* The whole document of run --profile --json. */
-static void put_profile(vp_json_writer *writer, const struct profiler *profiler, const struct cost_report *cost) {
+static void put_profile(vp_json_writer *writer, const struct profiler *profiler) {
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-profile-1"), KEY("model", profiler->request->model.name),
         KEY_BOOL("synthetic", profiler->request->model.synthetic));
     put_answer(writer, "answer", profiler->timed.runs);
@@ -226,7 +226,6 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
         KEY("lost_launches", profiler->lost_launches));
     put_stages(writer, profiler);
     put_memory(writer, profiler);
-    cost_put(writer, cost);
     put_noise(writer, &profiler->timed.noise);
     PUT(writer, KEY_TEXTS("warnings", &profiler->timed.warnings));
     vp_json_key(writer, "ops");
@@ -237,11 +236,11 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     put_options(writer, "config", profiler->settings->options);
     vp_json_end_object(writer);
 }
-static vp_result write_json(struct text_buffer *out, const struct profiler *profiler, const struct cost_report *cost) {
+static vp_result write_json(struct text_buffer *out, const struct profiler *profiler) {
     vp_json_writer writer;
     vp_result result;
     vp_json_writer_init_sink(&writer, text_sink, out, 2);
-    put_profile(&writer, profiler, cost);
+    put_profile(&writer, profiler);
     result = vp_json_finish(&writer);
     text_add_string(out, "\n");
     return result;
@@ -256,20 +255,19 @@ static const char *sort_key_of(const struct profiler *profiler, const char *form
 }
 /* The table goes to stdout or to --output FILE. If it is readable text or in a file, further lines of text follow on
  * stdout. Returns 0 or an exit code. */
-static int profile_print(struct profiler *profiler, const struct cost_report *cost) {
+static int profile_print(struct profiler *profiler) {
     const char *format = profiler->settings->format, *file = profiler->settings->output;
     int is_json = profiler->settings->json, is_for_people = !strcmp(format, "torch") || !strcmp(format, "cprofile");
     struct text_buffer table = {NULL, 0, 0}, lines = {NULL, 0, 0};
     vp_result result = vp_ops_sort(&profiler->ops, sort_key_of(profiler, format));
     int code = 0;
-    if (result == VP_OK) result = is_json ? write_json(&table, profiler, cost) : write_table(&table, profiler, format);
+    if (result == VP_OK) result = is_json ? write_json(&table, profiler) : write_table(&table, profiler, format);
     if (result != VP_OK) code = complain(EXIT_WORK, "the table of operations: %s", vp_result_text(result));
     if (!code && !is_json && (is_for_people || file)) {
         if (!strcmp(format, "torch")) text_add_string(&lines, OPS_COLUMNS_TEXT);
         write_stages(&lines, profiler);
         if (profiler->settings->profile_memory) write_memory(&lines, profiler);
         write_notes(&lines, profiler);
-        if (cost->rounds) cost_write(&lines, cost);
     }
     if (!code && file) code = file_write_text(file, &table);
     else if (!code) fwrite(table.data, 1, table.bytes, stdout); /* main checks stdout */
@@ -287,7 +285,6 @@ static int check_schedule(const vp_schedule *schedule, int64_t steps) {
 }
 int profile_run(const struct profile_settings *settings, struct request *request) {
     struct profiler *profiler = zeroed(1, sizeof *profiler);
-    struct cost_report cost = {0};
     vp_noise_reading reading;
     int64_t steps = 0;
     int code = plan_steps(settings, &steps);
@@ -300,17 +297,14 @@ int profile_run(const struct profile_settings *settings, struct request *request
     profiler->keeps_request = settings->html != NULL;
     noise_begin(&profiler->timed.noise, &reading);
     if (!code) code = profile_loop(profiler, &settings->schedule, steps);
-    if (!code && !interrupted && settings->cost_rounds)
-        code = cost_measure(settings, &request->session, &request->input, profiler->timed.runs, &cost);
     noise_end(&profiler->timed.noise, &reading);
     if (!code && !interrupted && profiler->steps) code = profiler_ceilings(profiler, 1);
     close_progress();
     runs_warn(&profiler->timed, &profiler->timed.noise);
     for (size_t i = 0; i < profiler->notes.count; i++) complain(0, "%s", profiler->notes.items[i]);
-    if (!code && profiler->steps) code = profile_print(profiler, &cost);
-    if (!code && profiler->steps && settings->html) code = profile_page_write(profiler, &cost);
+    if (!code && profiler->steps) code = profile_print(profiler);
+    if (!code && profiler->steps && settings->html) code = profile_page_write(profiler);
     if (!code && interrupted) code = EXIT_INTERRUPTED;
-    cost_free(&cost);
     runs_close(&profiler->timed);
     profiler_free(profiler);
     free(profiler);

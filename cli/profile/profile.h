@@ -10,29 +10,6 @@
 #include "results/metrics.h"
 #include "vlmprof_statistics.h"
 
-/* ---- profile_cost.c: the cost of each mode of recording */
-/* The modes: no stage times; stage times; every operation; every operation and a trace. */
-enum { COST_OFF, COST_STAGE, COST_OP, COST_TRACE, COST_MODES };
-
-struct cost_report {
-    size_t rounds;                /* 0 if nothing was measured */
-    double *ns[COST_MODES];       /* [rounds] each */
-    vp_paired paired[COST_MODES]; /* each mode minus COST_OFF */
-};
-
-/* Runs --cost_rounds rounds of the request on the session's engine. *cost is zeroed before the call, *run is scratch.
- * The runs are in no table, and their trace is discarded. After a signal no rounds are reported. Returns 0 or an exit
- * code; in both cases the caller must call cost_free. */
-int cost_measure(const struct profile_settings *settings, struct session *session, struct pass_input *input,
-                 struct pass_result *run, struct cost_report *cost);
-void cost_free(struct cost_report *cost);
-
-/* Writes the report, which must have rounds, as lines of text. */
-void cost_write(struct text_buffer *out, const struct cost_report *cost);
-
-/* Writes the key "cost" and the report, null without rounds. */
-void cost_put(vp_json_writer *writer, const struct cost_report *cost);
-
 /* run --profile: opens the engine, runs the requests of the schedule, prints the table. The request is ready except
  * for its session, which the caller closes. */
 int profile_run(const struct profile_settings *settings, struct request *request);
@@ -54,5 +31,5 @@ int profile_point(const struct profile_settings *settings, struct session *sessi
 /* ---- run --profile --html FILE: writes the recorded profile as a page */
 /* Writes the page of the last recorded request into the file of --html. The table of operations must be sorted, and the
  * profiler must keep a request. Returns 0 or an exit code after a message on stderr. */
-int profile_page_write(const struct profiler *profiler, const struct cost_report *cost);
+int profile_page_write(const struct profiler *profiler);
 #endif

@@ -83,23 +83,8 @@ static void facts_of_machine(struct text_list *facts, const struct profiler *pro
     fact(facts, "command", line.data);
     free(line.data);
 }
-/* The cost of timing every operation, if --cost has measured it. */
-static const char *cost_sentence(const struct cost_report *cost, char out[LINE_BYTES]) {
-    vp_estimate percent = cost->paired[COST_OP].relative_median;
-    char reason[200];
-    if (!cost->rounds) return NULL;
-    percent.value *= 100;
-    percent.low *= 100;
-    percent.high *= 100;
-    say_unknown_cost(reason, sizeof reason, percent, cost->rounds, "rounds");
-    if (is_cost_known(percent))
-        snprintf(out, LINE_BYTES, "Here the cost is %s %% of an unprofiled request (median of %zu rounds, 95 %% "
-            "interval).", number_cost(percent).text, cost->rounds);
-    else snprintf(out, LINE_BYTES, "The cost here is not known: %s.", reason);
-    return out;
-}
-int profile_page_write(const struct profiler *profiler, const struct cost_report *cost) {
-    char sentence[LINE_BYTES], date[DATE_BYTES];
+int profile_page_write(const struct profiler *profiler) {
+    char date[DATE_BYTES];
     struct text_buffer out = {NULL, 0, 0};
     struct flame flame = {.model = profiler->request->model.name, .image = first_image(&profiler->request->sample),
                           .question = profiler->request->sample.question,
@@ -107,7 +92,6 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     facts_of_request(&flame.facts, profiler);
     facts_of_machine(&flame.facts, profiler, date);
     flame.warnings = &profiler->timed.warnings;
-    flame.cost = cost_sentence(cost, sentence);
     flame.on_device = profiler->on_gpu;
     flame.request_count = profiler->steps;
     flame.total_ns = profiler->total_ns;

@@ -32,7 +32,6 @@ struct profile_settings {
     const char *trace; int chrome_trace; /* the first trace goes to the file `trace` or, if 1, to trace_dir */
     int json, cold;
     vp_schedule schedule; int64_t steps; /* number of requests; 0: as many as the cycles need */
-    size_t cost_rounds; /* of --cost; 0: the cost is not measured */
 };
 
 /* One recorded request, for the page. */

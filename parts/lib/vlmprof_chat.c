@@ -136,8 +136,8 @@ static void vp_impl_chat_flag(vp_json_writer *writer, const char *key, int value
     vp_json_bool(writer, value);
 }
 /* Writes a list with one user message; its content is written between the two calls. */
-static void vp_impl_chat_begin_message(vp_json_writer *writer, const char *key) {
-    vp_json_key(writer, key);
+static void vp_impl_chat_begin_message(vp_json_writer *writer) {
+    vp_json_key(writer, "messages");
     vp_json_begin_array(writer);
     vp_json_begin_object(writer);
     vp_impl_chat_member(writer, "role", "user");
@@ -153,46 +153,44 @@ static void vp_impl_chat_limits(vp_json_writer *writer, const vp_chat_request *r
     vp_json_key(writer, key);
     vp_json_int(writer, request->max_tokens);
 }
-static void vp_impl_chat_image_part(vp_json_writer *writer, int is_chat, const vp_chat_image *image) {
+static void vp_impl_chat_image_part(vp_json_writer *writer, const vp_chat_image *image) {
     vp_json_begin_object(writer);
-    vp_impl_chat_member(writer, "type", is_chat ? "image_url" : "input_image");
+    vp_impl_chat_member(writer, "type", "image_url");
     vp_json_key(writer, "image_url");
-    if (is_chat) {
-        vp_json_begin_object(writer);
-        vp_json_key(writer, "url");
-    }
+    vp_json_begin_object(writer);
+    vp_json_key(writer, "url");
     vp_impl_chat_image_text(writer, image, 0);
-    if (is_chat) vp_json_end_object(writer);
+    vp_json_end_object(writer);
     vp_json_end_object(writer);
 }
-static void vp_impl_chat_text_part(vp_json_writer *writer, int is_chat, const char *text, size_t bytes) {
+static void vp_impl_chat_text_part(vp_json_writer *writer, const char *text, size_t bytes) {
     vp_json_begin_object(writer);
-    vp_impl_chat_member(writer, "type", is_chat ? "text" : "input_text");
+    vp_impl_chat_member(writer, "type", "text");
     vp_json_key(writer, "text");
     vp_json_string_bytes(writer, text, bytes);
     vp_json_end_object(writer);
 }
 /* Writes the images and the text as parts of a list; without image_places the images come first. */
-static void vp_impl_chat_parts(vp_json_writer *writer, const vp_chat_request *request, int is_chat) {
+static void vp_impl_chat_parts(vp_json_writer *writer, const vp_chat_request *request) {
     const size_t bytes = strlen(request->text);
     size_t done = 0;
     vp_json_key(writer, "content");
     vp_json_begin_array(writer);
     for (int32_t i = 0; i < request->image_count; i++) {
         const size_t place = request->image_places ? request->image_places[i] : 0;
-        if (place > done) vp_impl_chat_text_part(writer, is_chat, request->text + done, place - done);
-        vp_impl_chat_image_part(writer, is_chat, &request->images[i]);
+        if (place > done) vp_impl_chat_text_part(writer, request->text + done, place - done);
+        vp_impl_chat_image_part(writer, &request->images[i]);
         done = place;
     }
-    if (done < bytes || !done) vp_impl_chat_text_part(writer, is_chat, request->text + done, bytes - done);
+    if (done < bytes || !done) vp_impl_chat_text_part(writer, request->text + done, bytes - done);
     vp_json_end_array(writer);
 }
 /* Hosted servers reject unknown members, so each is written only if requested. */
-static void vp_impl_chat_put_openai(vp_json_writer *writer, const vp_chat_request *request, int is_chat) {
-    vp_impl_chat_begin_message(writer, is_chat ? "messages" : "input");
-    vp_impl_chat_parts(writer, request, is_chat);
+static void vp_impl_chat_put_chat(vp_json_writer *writer, const vp_chat_request *request) {
+    vp_impl_chat_begin_message(writer);
+    vp_impl_chat_parts(writer, request);
     vp_impl_chat_end_message(writer);
-    vp_impl_chat_limits(writer, request, is_chat ? "max_tokens" : "max_output_tokens");
+    vp_impl_chat_limits(writer, request, "max_tokens");
     if (request->ignore_eos) vp_impl_chat_flag(writer, "ignore_eos", 1);
     if (request->ignore_eos && request->max_tokens > 0) { /* vLLM: the model may have more stop tokens */
         vp_json_key(writer, "min_tokens");
@@ -201,20 +199,14 @@ static void vp_impl_chat_put_openai(vp_json_writer *writer, const vp_chat_reques
     if (request->no_cache) vp_impl_chat_flag(writer, "cache_prompt", 0);
     if (request->cache_salt) vp_impl_chat_member(writer, "cache_salt", request->cache_salt);
     vp_impl_chat_flag(writer, "stream", !request->no_stream);
-}
-static void vp_impl_chat_put_chat(vp_json_writer *writer, const vp_chat_request *request) {
-    vp_impl_chat_put_openai(writer, request, 1);
     if (request->no_stream) return;
     vp_json_key(writer, "stream_options");
     vp_json_begin_object(writer);
     vp_impl_chat_flag(writer, "include_usage", 1);
     vp_json_end_object(writer);
 }
-static void vp_impl_chat_put_responses(vp_json_writer *writer, const vp_chat_request *request) {
-    vp_impl_chat_put_openai(writer, request, 0);
-}
 static void vp_impl_chat_put_ollama(vp_json_writer *writer, const vp_chat_request *request) {
-    vp_impl_chat_begin_message(writer, "messages");
+    vp_impl_chat_begin_message(writer);
     vp_impl_chat_member(writer, "content", request->text);
     if (request->image_count > 0) {
         vp_json_key(writer, "images");
@@ -350,18 +342,14 @@ static vp_result vp_impl_chat_walk(vp_impl_chat_setting *setting, uint32_t node,
     if (result == VP_OK && json->nodes[node].count > 0) result = vp_impl_chat_sink(&setting->out, ", ", 2);
     return result == VP_OK ? vp_impl_chat_put(setting, step) : result;
 }
-/* "image_url.detail": a member of each part's "image_url" if that is an object (chat completions), or next to it if it
- * is a text (responses). */
+/* "image_url.detail": a member of each part's "image_url". */
 static vp_result vp_impl_chat_walk_images(vp_impl_chat_setting *setting) {
     const vp_json *json = setting->json;
-    const uint32_t messages = vp_json_get(json, 0, "messages"),
-                   list = messages == VP_JSON_NONE ? vp_json_get(json, 0, "input") : messages,
-                   parts = vp_json_get(json, vp_json_at(json, list, 0), "content");
+    const uint32_t parts = vp_json_get(json, vp_json_at(json, vp_json_get(json, 0, "messages"), 0), "content");
     vp_result result = VP_OK;
     if (parts == VP_JSON_NONE || json->nodes[parts].type != VP_JSON_ARRAY) return VP_ERR_MISMATCH;
     for (uint32_t part = parts + 1; part < json->nodes[parts].end && result == VP_OK; part = json->nodes[part].end) {
-        const uint32_t url = vp_json_get(json, part, "image_url");
-        if (url != VP_JSON_NONE) result = vp_impl_chat_walk(setting, part, json->nodes[url].type != VP_JSON_OBJECT);
+        if (vp_json_get(json, part, "image_url") != VP_JSON_NONE) result = vp_impl_chat_walk(setting, part, 0);
     }
     return result;
 }
@@ -740,19 +728,14 @@ static vp_chat_usage vp_impl_chat_no_usage(void) {
     const vp_chat_usage none = {-1, -1, -1, -1, -1};
     return none;
 }
-/* Reads usage with the names of chat completions and of responses. */
 static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json, uint32_t usage) {
     vp_chat_usage *to = &reply->usage;
     const vp_impl_chat_counter counters[] = {
-        {NULL, "prompt_tokens", &to->prompt_tokens}, {NULL, "input_tokens", &to->prompt_tokens},
-        {NULL, "completion_tokens", &to->completion_tokens}, {NULL, "output_tokens", &to->completion_tokens},
+        {NULL, "prompt_tokens", &to->prompt_tokens}, {NULL, "completion_tokens", &to->completion_tokens},
         {NULL, "reasoning_tokens", &to->reasoning_tokens}, /* SGLang */
         {"prompt_tokens_details", "cached_tokens", &to->cached_tokens},
         {"prompt_tokens_details", "image_tokens", &to->image_tokens},
-        {"input_tokens_details", "cached_tokens", &to->cached_tokens},
-        {"input_tokens_details", "image_tokens", &to->image_tokens},
-        {"completion_tokens_details", "reasoning_tokens", &to->reasoning_tokens},
-        {"output_tokens_details", "reasoning_tokens", &to->reasoning_tokens}};
+        {"completion_tokens_details", "reasoning_tokens", &to->reasoning_tokens}};
     if (!vp_impl_chat_is_set(json, usage)) return VP_OK;
     if (json->nodes[usage].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sent something that is not an object");
@@ -847,72 +830,6 @@ static vp_result vp_impl_chat_read_chat(vp_chat_reply *reply, const vp_json *jso
     }
     if (result == VP_OK) result = vp_impl_chat_usage_of(reply, json, vp_json_get(json, 0, "usage"));
     return result == VP_OK ? vp_impl_chat_timings_of(reply, json, 0) : result;
-}
-
-/* ---- answers: responses */
-/* Reads "output": messages with text parts, and reasoning with summaries or texts. */
-static vp_result vp_impl_chat_outputs(vp_chat_reply *reply, const vp_json *json, uint32_t outputs) {
-    size_t text_bytes = 0, reasoning_bytes = 0;
-    vp_result result = VP_OK;
-    uint32_t output;
-    if (!vp_impl_chat_is_set(json, outputs)) return VP_OK;
-    if (json->nodes[outputs].type != VP_JSON_ARRAY)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "output", "the server sent something that is not a list");
-    for (output = outputs + 1; output < json->nodes[outputs].end && result == VP_OK; output = json->nodes[output].end) {
-        const uint32_t type = vp_json_get(json, output, "type"), content = vp_json_get(json, output, "content");
-        if (vp_json_equals(json, type, "message")) {
-            result = vp_impl_chat_add(reply, json, content, 0, &text_bytes);
-        } else if (vp_json_equals(json, type, "reasoning")) {
-            result = vp_impl_chat_add(reply, json, vp_json_get(json, output, "summary"), 1, &reasoning_bytes);
-            if (result == VP_OK) result = vp_impl_chat_add(reply, json, content, 1, &reasoning_bytes);
-        }
-    }
-    return result == VP_OK ? vp_impl_chat_piece(reply, text_bytes, reasoning_bytes) : result;
-}
-/* Reads a whole response, unstreamed or at the end of a stream. */
-static vp_result vp_impl_chat_response(vp_chat_reply *reply, const vp_json *json, uint32_t response) {
-    const uint32_t status = vp_json_get(json, response, "status"),
-                   why = vp_json_get(json, vp_json_get(json, response, "incomplete_details"), "reason");
-    vp_result result = VP_OK;
-    if (response == VP_JSON_NONE || json->nodes[response].type != VP_JSON_OBJECT)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "response", "the server sent something that is not an object");
-    if (vp_impl_chat_is_set(json, vp_json_get(json, response, "error")))
-        result = vp_impl_chat_failure(reply, json, vp_json_get(json, response, "error"));
-    if (result == VP_OK && reply->piece_count == 0)
-        result = vp_impl_chat_outputs(reply, json, vp_json_get(json, response, "output"));
-    if (result == VP_OK)
-        result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, response, "model"), "model");
-    if (result == VP_OK)
-        result = vp_impl_chat_keep_text(reply, &reply->finish_reason, json,
-                                        vp_impl_chat_is_set(json, why) ? why : status, "status");
-    if (result == VP_OK) result = vp_impl_chat_usage_of(reply, json, vp_json_get(json, response, "usage"));
-    if (result == VP_OK) result = vp_impl_chat_timings_of(reply, json, response);
-    if (result == VP_OK && (vp_json_equals(json, status, "completed") || vp_json_equals(json, status, "incomplete")))
-        reply->is_complete = 1;
-    return result;
-}
-static vp_result vp_impl_chat_response_event(vp_chat_reply *reply, const vp_json *json) {
-    static const struct { const char *type; int is_reasoning; } deltas[] = {{"response.output_text.delta", 0},
-        {"response.refusal.delta", 0}, {"response.reasoning_text.delta", 1},
-        {"response.reasoning_summary_text.delta", 1}};
-    const uint32_t type = vp_json_get(json, 0, "type");
-    size_t bytes = 0, i;
-    if (type == VP_JSON_NONE || json->nodes[type].type != VP_JSON_STRING)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "type", "the server sent an event without a type");
-    for (i = 0; i < sizeof deltas / sizeof *deltas; i++) {
-        if (!vp_json_equals(json, type, deltas[i].type)) continue;
-        vp_result result = vp_impl_chat_add(reply, json, vp_json_get(json, 0, "delta"), deltas[i].is_reasoning, &bytes);
-        if (result != VP_OK) return result;
-        return vp_impl_chat_piece(reply, deltas[i].is_reasoning ? 0 : bytes, deltas[i].is_reasoning ? bytes : 0);
-    }
-    if (vp_json_equals(json, type, "error")) return vp_impl_chat_failure(reply, json, 0);
-    if (vp_json_equals(json, type, "response.completed") || vp_json_equals(json, type, "response.incomplete")
-        || vp_json_equals(json, type, "response.failed"))
-        return vp_impl_chat_response(reply, json, vp_json_get(json, 0, "response"));
-    return VP_OK;
-}
-static vp_result vp_impl_chat_read_responses(vp_chat_reply *reply, const vp_json *json) {
-    return reply->is_streamed ? vp_impl_chat_response_event(reply, json) : vp_impl_chat_response(reply, json, 0);
 }
 
 /* ---- answers: Ollama */

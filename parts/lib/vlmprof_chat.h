@@ -2,7 +2,7 @@
  *
  * Builds the body of a request with images and a question, and reads the server's answer piece by piece: text, token
  * counts, and the arrival time of each piece. It supports OpenAI's chat completions (vLLM, SGLang, llama.cpp, TGI,
- * transformers serve and hosted servers), OpenAI's responses and Ollama's chat API. It opens no connection;
+ * transformers serve and hosted servers), and Ollama's chat API. It opens no connection;
  * vlmprof_server.h does.
  *
  *     vp_chat_request request = {"my-model", "What is this?", &image, 1, 32};
@@ -22,7 +22,6 @@ VP_EXTERN_C_BEGIN
  * and vp_impl_chat_read_NAME, which reads an object of the answer. */
 #define VP_CHAT_APIS(FIRST, X) \
     FIRST(VP_CHAT_COMPLETIONS, chat, "/v1/chat/completions", "OpenAI's chat completions") \
-    X(VP_CHAT_RESPONSES, responses, "/v1/responses", "OpenAI's responses") \
     X(VP_CHAT_OLLAMA, ollama, "/api/chat", "Ollama's own")
 #define VP_CHAT_API_ENUM(id, name, path, text) id,
 typedef enum vp_chat_api { VP_CHAT_APIS(VP_CHAT_API_ENUM, VP_CHAT_API_ENUM) VP_CHAT_API_LAST_ } vp_chat_api;
@@ -42,8 +41,8 @@ typedef struct vp_chat_image { const void *bytes; size_t byte_count; const char 
 /* A member of the body that the caller sets: a path and a JSON value. path: keys separated by dots, [N] for item N of a
  * list, counted from 0, [*] for every item:
  *   "mm_processor_kwargs.max_pixels", "messages[0].content[1].image_url.detail". Missing objects on the path
- *   are created; list items are not. A leading "image_url." means that member of every image part (in responses, next
- *   to its URL; Ollama's images have no members)
+ *   are created; list items are not. A leading "image_url." means that member of every image part
+ *   (Ollama's images have no members)
  * value: JSON text ("1024", "\"low\"", "{\"a\":1}", "null"); a text that is not JSON counts as a string */
 typedef struct vp_chat_knob { const char *path, *value; } vp_chat_knob;
 

@@ -2,7 +2,7 @@
  * of range, text for numbers. They are parsed in this process: a value that is not valid for a number, choice or flag must be rejected with exit code 2. The program is
  * run with the values that the parser accepts. It must end with an exit code that its help lists, and with a message on stderr if it failed. Each option gets one value,
  * the next option the next value of the list; with VLMPROF_TEST_ALL=1 each gets all of them. A new option is covered if its command is; a new command needs a row in
- * BASE. Runs $PROGRAM (default ./vlmprof) inside a temporary folder, so that outputs with odd names are in it. */
+ * BASE. Runs $PROGRAM inside a temporary folder, so that outputs with odd names are in it. */
 #define _DEFAULT_SOURCE 1
 #include "base/options.h"
 #include "commands/commands.h"
@@ -194,7 +194,7 @@ int main(void) {
     char line[3 * sizeof program + 2 * sizeof root + 600];
     const char *given = getenv("PROGRAM");
     if (!getcwd(root, sizeof root) || !folder_make("option-values")) return 1;
-    snprintf(program, sizeof program, "%s%s%s", given && *given == '/' ? "" : root, given && *given == '/' ? "" : "/", given ? given : "vlmprof");
+    snprintf(program, sizeof program, "%s%s%s", given && *given == '/' ? "" : root, given && *given == '/' ? "" : "/", given ? given : "build/tests/vlmprof-hooks");
     setenv("OMP_WAIT_POLICY", "passive", 1); /* so that the program does not restart itself */
     setenv("GOMP_SPINCOUNT", "1000", 1);
     long_value = (char *)calloc(1, LONG_BYTES + 1);

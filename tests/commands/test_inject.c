@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fault_injector.h"
 #include "support/command.h"
+#include "support/page_reader.h"
 #include "vlmprof.h"
 
 #define IMAGE "tests/golden/images/img-200x150.png "
@@ -92,6 +93,7 @@ static int same_files(const char *whole, const char *other, const char *old) {
         one = check_read(path, &one_bytes);
         snprintf(path, sizeof path, "%.400s/%.255s", other, entry->d_name);
         two = check_read(path, &two_bytes);
+        if (one && two && strstr(entry->d_name, ".html")) { blank_nonce(one); blank_nonce(two); }
         good &= check_note(two && ((old && !strcmp(two, old)) || (one && one_bytes == two_bytes && !memcmp(one, two, one_bytes))),
                            __FILE__, __LINE__, "%s is neither the old nor the whole new file", path);
         FREE_ALL(one, two);

@@ -3,7 +3,7 @@
 # Proves that an installation serves: a C project built with pkg-config, a C++ one with CMake, moved to another folder too; its manual pages have no
 # roff error; its completions complete; uninstall leaves no file behind.
 CDPATH= cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} CC=${CC:-cc}
+B=${B:-build} PROGRAM=${RELEASE:-./vlmprof} CC=${CC:-cc}
 . tests/check.sh
 top=$PWD skipped=0
 cxx=g++
@@ -19,6 +19,7 @@ for file in bin/vlmprof include/vlmprof.h include/vlmprof/vlmprof_ranges.hpp lib
     share/vlmprof/parts/engine/backend.h share/man/man1/vlmprof-sweep.1 share/man/man7/vlmprof-tokens.7; do
     check "$file is installed" [ -s "$prefix/$file" ]
 done
+check "it has no hooks for tests" [ "$(grep -c VLMPROF_TEST_ "$prefix/bin/vlmprof")" = 0 ]
 check "the installed program runs" "$prefix/bin/vlmprof" --version
 check "its version is the header's" grep -q "^Version: $("$prefix/bin/vlmprof" --version | awk '{ print $2 }')$" "$prefix/lib/pkgconfig/vlmprof.pc"
 

@@ -1,5 +1,5 @@
 /* test_texts.c: the output of tile, trace, fit, predict, score and tokenize, word by word (tests/golden/texts/text-*), in each of their forms. The tests of
- * these commands show that the numbers are right; these texts pin words, columns, order and forms. Runs $PROGRAM (default ./vlmprof) from the repository's root; its
+ * these commands show that the numbers are right; these texts pin words, columns, order and forms. Runs $PROGRAM from the repository's root; its
  * files are in a temporary folder. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"

@@ -1,5 +1,5 @@
 /* test_waits.c: inputs that are pipes or sockets. An input that must be a regular file is rejected at once. One that is read once, as a stream, is read when a writer
- * arrives, and SIGTERM ends the wait for one. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * arrives, and SIGTERM ends the wait for one. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "vlmprof.h"

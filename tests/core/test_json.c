@@ -326,8 +326,9 @@ static void test_utf8(void) {
 }
 /* every code point against the list of the Unicode standard */
 static void test_controls(void) {
-    char text[4];
-    int wrong = 0;
+    char text[4], made[16], want[16];
+    vp_json_writer w;
+    int wrong = 0, unlike = 0;
     check_case("characters that control a screen: C0, DEL, C1, bidi, separators, and no others");
     for (uint32_t code = 0; code < 0x110000; code++) {
         size_t bytes = vp_utf8_put(text, code);
@@ -335,8 +336,17 @@ static void test_controls(void) {
                      || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
         if (code >= 0xd800 && code < 0xe000) continue; /* no characters */
         wrong += vp_utf8_control(text, bytes) != (hidden ? bytes : 0);
+        if (code < 0x20) continue; /* test_writer has those */
+        vp_json_writer_init(&w, made, sizeof made, 0);
+        vp_json_string_bytes(&w, text, bytes);
+        vp_json_finish(&w);
+        if (hidden) snprintf(want, sizeof want, "\"\\u%04x\"", (unsigned)code);
+        else snprintf(want, sizeof want, "\"%s%.*s\"", code == '"' || code == '\\' ? "\\" : "", (int)bytes, text);
+        unlike += strcmp(made, want) != 0;
     }
     CHECK_INT(wrong, 0);
+    check_case("JSON has those as escapes, and all others as they are");
+    CHECK_INT(unlike, 0);
     check_case("the text before such a character");
     CHECK_INT(vp_utf8_visible_bytes("a\xc3\xa9\xf0\x9f\x98\x80\xe2\x80\xae" "b", 11), 7);
     CHECK_INT(vp_utf8_visible_bytes("\xc3\xa9", 2), 2);
@@ -497,11 +507,11 @@ static void write_sample(vp_json_writer *w) {
     vp_json_end_object(w);
 }
 static const char one_line[] =
-    "{\"name\": \"caf\xC3\xA9 \xF0\x9F\x98\x80\", \"esc\\\"\\\\\": \"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\x7F\\u0000\", "
+    "{\"name\": \"caf\xC3\xA9 \xF0\x9F\x98\x80\", \"esc\\\"\\\\\": \"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\\u0000\", "
     "\"numbers\": [0, -9223372036854775808, 9223372036854775807, 3.0, -0.1], \"empty\": {}, \"mixed\": [true, [], false, {\"raw\":[1]}], "
     "\"none\": null}";
 static const char indented[] =
-    "{\n  \"name\": \"caf\xC3\xA9 \xF0\x9F\x98\x80\",\n  \"esc\\\"\\\\\": \"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\x7F\\u0000\",\n"
+    "{\n  \"name\": \"caf\xC3\xA9 \xF0\x9F\x98\x80\",\n  \"esc\\\"\\\\\": \"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\\u0000\",\n"
     "  \"numbers\": [0, -9223372036854775808, 9223372036854775807, 3.0, -0.1],\n"
     "  \"empty\": {},\n  \"mixed\": [true,\n    [],\n    false,\n    {\"raw\":[1]}\n  ],\n  \"none\": null\n}";
 

@@ -253,7 +253,7 @@ static int make_served(const char *words) {
     return code;
 }
 static void test_served(void) {
-    static const char *const others[] = {"--seed 7", "--no_cache", "--same_image", "--ignore_eos", "--num_runs_per_sample 2", "--endpoint_api responses",
+    static const char *const others[] = {"--seed 7", "--no_cache", "--same_image", "--ignore_eos", "--num_runs_per_sample 2", "--endpoint_api ollama",
                                          "--family qwen2_vl", "--family qwen2_vl --max_pixels 50000", "--answer_hint Short."};
     uint64_t prints[12];
     size_t count = 0;

@@ -1,5 +1,5 @@
 /* slow: requests on every kind of emulated device, 15 s */
-/* test_devices.c: commands on missing, broken and emulated devices ($B/emulated/vlmprof, tests/emulator/cuda_on_cpu.h). Runs $PROGRAM (default ./vlmprof) from
+/* test_devices.c: commands on missing, broken and emulated devices ($B/emulated/vlmprof, tests/emulator/cuda_on_cpu.h). Runs $PROGRAM from
  * the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"

@@ -1,5 +1,5 @@
 /* fuzz_chat.c: what a server sends, whole and in pieces: both are read alike, limits are kept, what comes out is well formed. libFuzzer entry.
- * First byte: bits 0-1 the API (3: the rest is a knob, its path and after 0xFF its value), bits 2-3 the content type, bits 4-7 how it is cut. */
+ * First byte: bits 0-1 the API (2: Ollama's, 3: the rest is a knob, its path and after 0xFF its value), bits 2-3 the content type, bits 4-7 how it is cut. */
 #include "fuzz.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_json.h"
@@ -62,7 +62,7 @@ static void must_be_good(const vp_chat_reply *reply, vp_result end) {
 static void try_stream(unsigned choice, const char *text, size_t bytes) {
     static const char *const types[] = {NULL, "text/event-stream", "application/x-ndjson", "application/json"};
     const char *type = types[choice >> 2 & 3];
-    const vp_chat_api api = (vp_chat_api)(choice & 3);
+    const vp_chat_api api = (choice & 3) == 2 ? VP_CHAT_OLLAMA : VP_CHAT_COMPLETIONS;
     struct said whole, cut;
     read_all(&whole, api, type, text, bytes, 0, 0);
     read_all(&cut, api, type, text, bytes, 1 + (choice >> 4 & 15), choice);

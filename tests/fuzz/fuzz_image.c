@@ -1,6 +1,7 @@
-/* fuzz_image.c: any bytes to vp_image_size and vp_image_decode; what decodes must have the size that was announced, bytes that can all be
+/* fuzz_image.c: any bytes to any_image_size and any_image_decode (PNG, JPEG, GIF, WebP); what decodes must have the size that was announced, bytes that can all be
  * read, and go through vp_preprocess. PNG checksums are put right first, or no change would get past them. Seeds: corpus/image. */
 #define VLMPROF_IMAGE_IMPLEMENTATION
+#include "model/image.h"
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 #include <stdint.h>
@@ -60,12 +61,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
     if (!file) return 0;
     if (bytes) memcpy(file, input, bytes);
     if (bytes > 8 && file[0] == 0x89) mend_checksums(file, bytes);
-    size_result = vp_image_size(file, bytes, &width, &height, &error);
+    size_result = any_image_size(file, bytes, &width, &height, &error);
     if (size_result == VP_OK && (int64_t)width * height > 1000000) { /* right, but slow */
         free(file);
         return 0;
     }
-    result = vp_image_decode(file, bytes, &image, &error);
+    result = any_image_decode(file, bytes, &image, &error);
     if (result == VP_OK) {
         if (size_result != VP_OK || image.width_px != width || image.height_px != height) abort();
         for (i = 0; i < (size_t)width * (size_t)height * 3; i++) sum += image.rgb[i];

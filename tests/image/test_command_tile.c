@@ -1,5 +1,5 @@
 /* test_command_tile.c: the tile command: output formats, rejections. test_tiler.c has the goldens, test_texts.c the columns.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "vlmprof.h"

@@ -58,7 +58,6 @@ static void test_profile(void) {
     check_printed("profile-block", PROFILE "--num_runs 1 --group_by block --profile_format cprofile --sort_by cumulative --row_limit 30");
     check_printed("profile-csv", PROFILE "--num_runs 1 --profile_format csv");
     check_printed("profile-json", PROFILE "--num_runs 1 --profile_format json --group_by none");
-    check_printed("profile-cost", PROFILE "--num_runs 1 --cost --cost_rounds 2");
 }
 static void test_sweep(void) {
     char here[512] = "", text[2000], path[600];

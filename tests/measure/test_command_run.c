@@ -1,5 +1,5 @@
 /* test_command_run.c: the run command: whole requests against the goldens, its JSON, damaged models and images.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "support/scan.h"

@@ -1,6 +1,6 @@
 /* test_fidelity.c: `sweep --baseline`, and `ask --baseline`. KL divergences against the sum in long double, along the baseline's answer from the logits of `run --dump`;
  * first differences against the answers' tokens, one by one; bounds of truncated lists against the whole distributions; servers with lists, without, and with an error
- * for them; a stopped sweep that continues to the same numbers. Runs $PROGRAM (default ./vlmprof) from the repository's root. */
+ * for them; a stopped sweep that continues to the same numbers. Runs $PROGRAM from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/memory.h"
 #include "measure/fidelity.h"

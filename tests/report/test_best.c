@@ -1,5 +1,5 @@
 /* test_best.c: the most accurate configuration within a budget, on result files with a known truth; exit codes; the printed texts, word by word.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof_json.h"
 #include "support/check.h"

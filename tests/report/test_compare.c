@@ -1,5 +1,5 @@
 /* test_compare.c: compares two sweeps, on result files with known answers: equal, slower, less accurate, not comparable; the number of samples
- * in --plan; the printed texts, word by word. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * in --plan; the printed texts, word by word. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof_json.h"
 #include "vlmprof_analysis.h"

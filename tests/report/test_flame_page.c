@@ -1,6 +1,6 @@
 /* test_flame_page.c: the page of run --profile --html. A profiled request becomes a page, which is parsed again: its markup is plain, its script runs by its nonce, its
  * table has the rows of the tool's own table with the same sums, and the chart's data contain each operation at a time within its stage. Synthetic requests of a large
- * model show that the page stays small and lists its omissions. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * model show that the page stays small and lists its omissions. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/document.h"
 #include "page/flame.h"
@@ -132,7 +132,7 @@ static void test_sums(void) {
 }
 static void test_forms(void) {
     static const char *const forms[] = {"--group_by shape stage part block step place", "--profile_format folded -o %F/t",
-        "--group_by part shape --sort_by count --row_limit 2", "--cost --cost_rounds 6", "--repeat 2 --wait 1 --active 1", "--json"};
+        "--group_by part shape --sort_by count --row_limit 2", "--repeat 2 --wait 1 --active 1", "--json"};
     const char *said;
     char *page;
     int calls;
@@ -142,7 +142,6 @@ static void test_forms(void) {
         page = text_of_file(in_folder("form.html"));
         page_is_good(page);
         CHECK(strlen(page) < 2000000 && data_parse(page));
-        CHECK_INT(strstr(page, "--cost measures by how much.") != NULL, i != 3);
         calls = 0; /* all calls of the most expensive operation, however rows are grouped */
         said = strstr(page, "the most expensive operation is <b>");
         CHECK(said && (said = strstr(said, " self time in ")) != NULL && sscanf(said, " self time in %d calls", &calls) == 1 && calls > 2);

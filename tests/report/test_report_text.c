@@ -1,5 +1,5 @@
 /* test_report_text.c: the output of report, word by word, in each of its forms (tests/golden/texts), on result files with known answers: a sweep on a CPU, one on a GPU
- * with kernels by part and time in no stage, two data sets, a corpus metric, two samples, files of the experiments. Runs $PROGRAM (default ./vlmprof) from the
+ * with kernels by part and time in no stage, two data sets, a corpus metric, two samples, files of the experiments. Runs $PROGRAM from the
  * repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"

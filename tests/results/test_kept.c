@@ -1,6 +1,6 @@
 /* test_kept.c: journals and result files written by earlier versions (tests/golden/journals, tests/golden/results). This program merges each journal to the same result
  * files, byte for byte; continues it without measuring anything again; and reads the result files in report, best, compare and fit (tests/golden/texts/kept-*).
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"

@@ -1,5 +1,5 @@
 /* test_schema.c: samples/result.schema.json is made from the rows of cli/results and describes the result files of a sweep: files of the program must fit it, damaged
- * ones must not, and every key has a description (check_schema.py). Runs $PROGRAM (default ./vlmprof), and $B/emulated/vlmprof for the additions of a GPU, from the
+ * ones must not, and every key has a description (check_schema.py). Runs $PROGRAM, and $B/emulated/vlmprof for the additions of a GPU, from the
  * repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -150,7 +150,7 @@ static void test_gpu_files(void) {
 }
 /* --write regenerates the file. */
 int main(int argc, char **argv) {
-    const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
+    const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "build/tests/vlmprof-hooks";
     char *made = result_schema(), *kept;
     if (argc > 1 && !strcmp(argv[1], "--write")) {
         FILE *file = fopen("samples/result.schema.json", "w");

@@ -1,5 +1,5 @@
 /* test_score_rules.c: the score command: each rule against the goldens; metrics of a sweep; scores of other scorers in result files.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "support/scan.h"

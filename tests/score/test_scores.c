@@ -1,5 +1,5 @@
 /* test_scores.c: score --scores and --predictions: the scores of another scorer become the accuracy of result files, which report, best, compare and fit then use.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/files.h"
 #include "support/command.h"

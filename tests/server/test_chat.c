@@ -16,7 +16,6 @@ static void test_names(void) {
     check_case("names and paths of the APIs");
     for (int32_t i = 0; i < VP_CHAT_API_LAST_; i++) CHECK(vp_chat_api_find(vp_chat_api_name(i), &api) == VP_OK && (int32_t)api == i);
     CHECK_TEXT(vp_chat_api_path(VP_CHAT_COMPLETIONS), "/v1/chat/completions");
-    CHECK_TEXT(vp_chat_api_path(VP_CHAT_RESPONSES), "/v1/responses");
     CHECK_TEXT(vp_chat_api_path(VP_CHAT_OLLAMA), "/api/chat");
     CHECK(!vp_chat_api_name(-1) && !vp_chat_api_name(VP_CHAT_API_LAST_) && !vp_chat_api_path(-1) && !vp_chat_api_path(VP_CHAT_API_LAST_));
     CHECK_INT(vp_chat_api_find("Chat", &api), VP_ERR_NOT_FOUND);
@@ -68,10 +67,6 @@ static void test_bodies(void) {
     check_body(VP_CHAT_COMPLETIONS, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\", "
                "\"image_url\": {\"url\": \"data:image/png;base64,Zm9vYmFy\"}}, {\"type\": \"text\", \"text\": \"What is \\\"this\\\"?\"}]}], "
                "\"temperature\": 0, \"stream\": true, \"stream_options\": {\"include_usage\": true}}");
-    check_case("responses: an image and a text");
-    check_body(VP_CHAT_RESPONSES, &request, "{\"model\": \"m\", \"input\": [{\"role\": \"user\", \"content\": [{\"type\": \"input_image\", "
-               "\"image_url\": \"data:image/png;base64,Zm9vYmFy\"}, {\"type\": \"input_text\", \"text\": \"What is \\\"this\\\"?\"}]}], "
-               "\"temperature\": 0, \"stream\": true}");
     check_case("ollama: an image and a text");
     check_body(VP_CHAT_OLLAMA, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"What is \\\"this\\\"?\", "
                "\"images\": [\"Zm9vYmFy\"]}], \"options\": {\"temperature\": 0}, \"stream\": true}");
@@ -85,11 +80,6 @@ static void test_bodies(void) {
                "\"image_url\": {\"url\": \"data:image/png;base64,Zm9vYmFy\"}}, {\"type\": \"image_url\", \"image_url\": "
                "{\"url\": \"data:image/jpeg;base64,AAA=\"}}, {\"type\": \"text\", \"text\": \"What is \\\"this\\\"?\"}]}], \"temperature\": 0, "
                "\"max_tokens\": 32, \"ignore_eos\": true, \"min_tokens\": 32, \"cache_prompt\": false, \"cache_salt\": \"s\", \"stream\": false}");
-    check_case("responses: everything");
-    check_body(VP_CHAT_RESPONSES, &request, "{\"model\": \"m\", \"input\": [{\"role\": \"user\", \"content\": [{\"type\": \"input_image\", "
-               "\"image_url\": \"data:image/png;base64,Zm9vYmFy\"}, {\"type\": \"input_image\", \"image_url\": \"data:image/jpeg;base64,AAA=\"}, "
-               "{\"type\": \"input_text\", \"text\": \"What is \\\"this\\\"?\"}]}], \"temperature\": 0, \"max_output_tokens\": 32, "
-               "\"ignore_eos\": true, \"min_tokens\": 32, \"cache_prompt\": false, \"cache_salt\": \"s\", \"stream\": false}");
     check_case("ollama: all of its features");
     check_body(VP_CHAT_OLLAMA, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"What is \\\"this\\\"?\", "
                "\"images\": [\"Zm9vYmFy\", \"AAA=\"]}], \"options\": {\"temperature\": 0, \"num_predict\": 32}, \"stream\": false}");
@@ -160,7 +150,7 @@ static void test_knobs(void) {
         check_knob(api, path, value, golden_code(&rows), part);
         FREE_ALL(path, value, part);
     }
-    CHECK_INT(rows.count, 39);
+    CHECK_INT(rows.count, 38);
     static const vp_chat_knob several[] = {{"a", "{}"}, {"a.b", "1"}, {"a.c", "2"}, {"a.b", "3"}};
     vp_chat_request request = request_of(NULL, 0);
     check_case("knobs are set in order");
@@ -282,7 +272,7 @@ static void read_answers(void) {
         CHECK_INT(vp_json_to_int(&rows.json, vp_json_get(&rows.json, 0, "api"), &answer->api), VP_OK);
         CHECK(answer->name && answer->text && answer->want);
     }
-    CHECK_INT(answer_count, 71);
+    CHECK_INT(answer_count, 62);
 }
 static void test_answers(void) {
     static char text[4000];

@@ -1,6 +1,6 @@
 /* test_hardening.c: the program against servers and files that are made to break it: pictures whose headers are, keys that come back, counts at the
  * edge of their type, long lines, links, a terminal, a small stack.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; files are in a temporary folder. */
+ * Runs $PROGRAM from the repository's root; files are in a temporary folder. */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
 #include "support/command.h"

@@ -368,7 +368,7 @@ static void test_request(void) {
     CHECK(strncmp(hostile.request, "POST /api/chat HTTP/1.1\r\n", 25) == 0 && !strstr(hostile.request, "Authorization"));
     snprintf(url, sizeof url, "http://127.0.0.1:%d/some/v1/", hostile.port);
     options.url = url;
-    options.api = VP_CHAT_RESPONSES;
+    options.api = VP_CHAT_COMPLETIONS;
     server = open_server(&options);
     snprintf(want, sizeof want, "http://127.0.0.1:%d/some", hostile.port);
     CHECK_TEXT(vp_server_url(server), want);
@@ -377,7 +377,7 @@ static void test_request(void) {
     vp_server_ask(server, &exchange, NULL);
     vp_exchange_free(&exchange);
     vp_server_close(server);
-    CHECK(strncmp(hostile.request, "POST /some/v1/responses HTTP/1.1\r\n", 34) == 0);
+    CHECK(strncmp(hostile.request, "POST /some/v1/chat/completions HTTP/1.1\r\n", 41) == 0);
     hostile_stop(&hostile);
     free(large);
 }
@@ -840,7 +840,7 @@ static void test_urls(void) {
     static const struct { const char *url, *base, *error; } cases[] = {
         {"http://a", "http://a", NULL}, {"http://a/", "http://a", NULL}, {"http://a/v1", "http://a", NULL}, {"https://a:8000/v1///", "https://a:8000", NULL},
         {"http://a/x/v1/", "http://a/x", NULL}, {"http://a/v1/chat/completions", "http://a", NULL},
-        {"http://a/x/v1/responses/", "http://a/x", NULL}, {"http://a/api/chat", "http://a", NULL}, {"http://a/v1x", "http://a/v1x", NULL},
+        {"http://a/x/v1/chat/completions/", "http://a/x", NULL}, {"http://a/api/chat", "http://a", NULL}, {"http://a/v1x", "http://a/v1x", NULL},
         {"http://v1", "http://v1", NULL}, {"http://[::1]:8000/v1",
         "http://[::1]:8000", NULL},
         {"http://[fe80::1]", "http://[fe80::1]", NULL}, {"http://a:65535", "http://a:65535", NULL}, {"Https://A/v1", "Https://A", NULL}, {NULL, NULL, "http://"},

@@ -1,5 +1,5 @@
 /* test_sweep_server.c: sweeps of servers against a scripted server on 127.0.0.1: the requests sent and the values kept, two models and knobs in one report, resumed after
- * kill -9 and Ctrl-C with the same answers and counts, failures and rejections, and no file that contains the key. Runs $PROGRAM (default ./vlmprof) from the
+ * kill -9 and Ctrl-C with the same answers and counts, failures and rejections, and no file that contains the key. Runs $PROGRAM from the
  * repository's root; files are in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"

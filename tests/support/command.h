@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *program = "./vlmprof";
+static const char *program;
 
 static inline void pause_ms(long ms) {
     struct timespec t;
@@ -240,7 +240,7 @@ static inline int finds_gpu(void) {
 }
 
 static inline int command_begin(const char *name) {
-    if (getenv("PROGRAM")) program = getenv("PROGRAM");
+    program = getenv("PROGRAM") ? getenv("PROGRAM") : strdup(built("tests/vlmprof-hooks"));
     return folder_make(name);
 }
 static inline int command_end(const char *name) {

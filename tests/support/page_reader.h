@@ -118,6 +118,12 @@ static inline page_nonce page_nonce_of(const char *text) {
     if (at && strspn(at + sizeof policy - 1, "0123456789abcdef") == 16 && !strncmp(at + sizeof policy + 15, "'\">", 3)) memcpy(nonce.text, at + sizeof policy - 1, 16);
     return nonce;
 }
+/* Zeros the nonce of a page, which is random. Returns what it was. */
+static inline page_nonce blank_nonce(char *text) {
+    const page_nonce nonce = page_nonce_of(text);
+    for (char *at = text; *nonce.text && (at = strstr(at, nonce.text));) memset(at, '0', 16);
+    return nonce;
+}
 /* Exactly one script has the nonce, and it is the page's last element; the others are data. */
 static inline int page_scripts_are_right(const char *text) {
     const page_nonce nonce = page_nonce_of(text);

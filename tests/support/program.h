@@ -1,14 +1,14 @@
-/* program.h: runs $PROGRAM (default ./vlmprof) through the shell, with its output in the test's folder and in `last`. */
+/* program.h: runs $PROGRAM (default: the one with hooks for tests) through the shell, with its output in the test's folder and in `last`. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 #include "folder.h"
 #include <sys/wait.h>
 
-static const char *program = "./vlmprof";
+static const char *program;
 static struct { int code; char *out, *err; } last; /* code -1: killed by a signal */
 
 static inline int program_begin(const char *name) {
-    if (getenv("PROGRAM")) program = getenv("PROGRAM");
+    program = getenv("PROGRAM") ? getenv("PROGRAM") : strdup(built("tests/vlmprof-hooks"));
     return folder_make(name);
 }
 static inline void program_end(void) {

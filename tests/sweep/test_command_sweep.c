@@ -1,5 +1,5 @@
 /* test_command_sweep.c: the sweep command: files against their own rows, strategies, failures, resuming after a signal, a kill, a torn journal and a full disk.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/command.h"

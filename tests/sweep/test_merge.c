@@ -1,6 +1,6 @@
 /* test_merge.c: journals of two processes (tests/golden/journals) to result files, word by word (tests/golden/texts/merge-*): both, one, none; the output as a
  * table, as JSON, and with --quiet; result files in the layout of the reference's scripts. The numbers of the files are recomputed here from the journals' own lines.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+ * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof_json.h"
 #include "support/check.h"

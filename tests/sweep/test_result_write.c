@@ -1,5 +1,5 @@
 /* test_result_write.c: the statistics in a sweep's result files over many samples, recomputed here from their rows: means, deviations, percentiles, distributions and the
- * most frequent tiling, if it is the first of the sorted values, the last, or tied. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a
+ * most frequent tiling, if it is the first of the sorted values, the last, or tied. Runs $PROGRAM from the repository's root; its files are in a
  * temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof_json.h"

@@ -1,7 +1,7 @@
 /* slow: sweeps that are killed, damaged and run on emulated devices, 50 s */
 /* test_sweep.c: sweeps can be trusted, killed and scaled out. Kills at random moments, resumed until done, against the
  * unbroken run; ranks against one process; merge; damaged journals; device errors and insufficient memory on the emulated GPU; closure with a planted
- * pause; the stop rule; the tool's own cost. Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a
+ * pause; the stop rule; the tool's own cost. Runs $PROGRAM, $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a
  * temporary folder. SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
 #define _GNU_SOURCE 1
 #include "support/command.h"
@@ -417,7 +417,7 @@ static void test_numbers(void) {
     }
     unload(&d);
     remove_folder(in_folder("out"));
-    program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
+    program = getenv("PROGRAM") ? getenv("PROGRAM") : built("tests/vlmprof-hooks");
     check_case("--timing off: only the total, without unmeasured values");
     RUNS(0, SMALL "--timing off --output_dir %F/out");
     if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
@@ -595,7 +595,7 @@ static void test_device(void) {
     SAYS("(2 measured now, 1 failed)");
     remove_folder(in_folder("out"));
     remove_folder(in_folder("gpu"));
-    program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
+    program = getenv("PROGRAM") ? getenv("PROGRAM") : built("tests/vlmprof-hooks");
 }
 
 static void test_interrupts(void) {

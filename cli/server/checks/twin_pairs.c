@@ -11,18 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Only the first token matters. OpenAI's responses API requires at least 16 tokens. Elsewhere 2 are enough: if the
- * first is part of a character, the second may complete it. */
-enum { TOKENS = 2, TOKENS_OF_RESPONSES = 16 };
+/* Only the first token matters; if it is part of a character, the second may complete it. */
+enum { TOKENS = 2 };
 
 /* The result of a request. */
 struct reply { double ttft_ms, chunk_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
-static struct reply reply_of(const struct twin_plan *plan, const struct pass_result *run) {
+static struct reply reply_of(const struct pass_result *run) {
     const struct served *served = run->served;
     struct reply reply;
     reply.ttft_ms = metric_of(run, METRIC_TTFT);
-    /* the responses API sends events before the model starts */
-    reply.chunk_ms = plan->endpoint->api == VP_CHAT_RESPONSES ? (double)NAN : served_ms(served->first_chunk_ns);
+    reply.chunk_ms = served_ms(served->first_chunk_ns);
     reply.upload_ms = served->sent_ns < 0 || served->uploaded_ns < served->sent_ns
                          ? (double)NAN : (double)(served->uploaded_ns - served->sent_ns) / 1e6;
     reply.prompt_ms = twin_prompt_ms(served->timings);
@@ -43,10 +41,10 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
         question.request.image_places = NULL;
         question.request.knob_count = plan->text_knob_count;
     }
-    question.request.max_tokens = plan->endpoint->api == VP_CHAT_RESPONSES ? TOKENS_OF_RESPONSES : TOKENS;
+    question.request.max_tokens = TOKENS;
     question.request.ignore_eos = 0;
     int code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
-    if (!code) *reply = reply_of(plan, run);
+    if (!code) *reply = reply_of(run);
     runs_free(run, 1);
     if (!code && reply->tokens < 0) {
         snprintf(reason, capacity, "the server does not report prompt tokens, which twins need");
