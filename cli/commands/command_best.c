@@ -255,7 +255,9 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     number_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
                     number_estimate(1, second->latency, second->latency_low, second->latency_high).text,
                     pick->is_tied ? "; tied: which of the two is faster is not known" : "");
-    else print_plain("  runner-up   none: no other configuration meets the budget\n");
+    else
+        print_plain("  runner-up   none: no other configuration meets the budget%s\n",
+                    isfinite(settings->min_accuracy) ? " and the accuracy" : "");
     if (!results->files[tradeoff->group->paired[pick->config]].is_foreign)
         print_plain("  run it      vlmprof %s IMAGE -p TEXT %s\n",
                     results->files[tradeoff->group->paired[pick->config]].is_served ? "ask" : "run", words);
@@ -322,6 +324,9 @@ static int complain_of_budget(const struct results *results, const struct tradeo
     char name[80], more[64] = "";
     for (size_t i = 1; i < tradeoff->config_count; i++)
         if (tradeoff->at_latency[i] < tradeoff->at_latency[fastest]) fastest = i;
+    if (!(tradeoff->at_latency[fastest] < DBL_MAX))
+        return complain(EXIT_WORK, "best: none of %zu configurations is shown to be better than random tokens",
+                        tradeoff->config_count);
     if (isfinite(settings->min_accuracy))
         snprintf(more, sizeof more, " with an accuracy of %.4g", settings->min_accuracy);
     return complain(

@@ -468,7 +468,8 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
             uint32_t stage_node = vp_json_get(json, stages, vp_stage_name((vp_stage)stage));
             double device = node_number(json, vp_json_get(json, stage_node, "device_ms")),
-                   kernels = node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
+                   kernels = is_copy_stage(stage) ? device
+                                                  : node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
             if (!(device >= 0 && device <= MS_MOST && kernels >= 0 && kernels <= MS_MOST)) continue;
             file->kernel_device_ms[stage] =
                 (isfinite(file->kernel_device_ms[stage]) ? file->kernel_device_ms[stage] : 0) + device;

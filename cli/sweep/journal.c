@@ -297,8 +297,8 @@ void index_free(struct journal_index *index) {
         knob_values_free(&index->configurations[i].knobs);
     }
     fields_free(&HEAD, &index->head);
-    FREE_ALL(index->model_shape, index->server, index->options, index->files, index->sets, index->configurations, index->shapes,
-             index->scratch.nodes, index->line.data);
+    FREE_ALL(index->options, index->model_shape, index->server, index->files, index->sets, index->configurations,
+             index->shapes, index->scratch.nodes, index->line.data);
     memset(index, 0, sizeof *index);
 }
 /* The configuration that a line names; -1 if there is none. The search starts at the hint, because neighbours in a
@@ -387,7 +387,8 @@ void add_plan_difference(struct text_buffer *out, const vp_json *json, uint32_t 
         char *there = object_text(json, vp_json_get(json, options, names[i])),
              *here = object_text(&own.json, vp_json_get(&own.json, 0, names[i]));
         if (there && here && strcmp(there, here))
-            text_add_format(out, "%s --%s %.80s instead of %.80s", out->bytes > first ? "," : "", names[i], there, here);
+            text_add_format(out, "%s --%s %.80s instead of %.80s", out->bytes > first ? "," : "", names[i], there,
+                            here);
         FREE_ALL(there, here);
     }
     if (out->bytes == first)
@@ -442,8 +443,8 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
     if (!same) {
         struct text_buffer words = {NULL, 0, 0};
         add_plan_difference(&words, json, vp_json_get(json, 0, "options"), index->options);
-        complain(EXIT_USAGE, "%s belongs to another plan:%.400s; use another --output_dir, or delete it with its results",
-                 file->path, words.data);
+        complain(EXIT_USAGE, "%s belongs to another plan:%.400s; use another --output_dir, or delete it with its "
+                             "results", file->path, words.data);
         free(words.data);
         return EXIT_USAGE;
     }

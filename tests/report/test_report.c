@@ -571,6 +571,16 @@ static void test_own_engine(void) {
     }
     run("compare %%F/fast %%F/slow");
     CHECK(strstr(last.out, "about 4 more samples should decide")); /* by their signs */
+    check_case("a finding that ranks only some configurations says so; a CPU report does not speak of a device");
+    truth t = truth_default();
+    t.size_count = 2;
+    t.samples = 20;
+    make_empty(in_folder("some"));
+    write_sweep("some", &t);
+    t.samples = 5;
+    write_made("some", &t, 0, 0, 0);
+    EXITS(run("report %%F/some"), 0, out, "fastest on the front (of 7 of 8 configurations): low ");
+    CHECK(strstr(last.out, "excluded from fronts and effects") && !strstr(last.out, "the device"));
     check_case("an engine's parts that are longer than the whole");
     make_empty(in_folder("engine"));
     write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 0.1, "
