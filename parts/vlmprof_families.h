@@ -112,14 +112,20 @@ VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error);
 
 #ifdef VLMPROF_JSON_H
+/* Where transformers finds the settings of the image processor: "image_processor" of processor_config.json, or if that
+ * has none, the whole preprocessor_config.json. Returns the file, with the object in *node; NULL: there are none.
+ * source: transformers 5.24.0, image_processing_base.py, get_image_processor_dict */
+VP_API const vp_json *vp_image_settings(const vp_json *const files[3], uint32_t *node);
 /* Chooses the family and its keys from the files of a checkpoint. Each file may be absent.
  * in:      files  preprocessor_config.json, processor_config.json, config.json, in this order; NULL: absent. The
  *          top-level node of each is an object
  * returns: VP_OK; VP_ERR_NOT_FOUND: neither model_type nor image_processor_type names a preset; VP_ERR_UNSUPPORTED:
  *          a switch that the rule does not model has an unusual value, or the token count of a size is not known;
  *          VP_ERR_RANGE: a value that the key does not accept
- * rule:    model_type decides, except for llava, where the image processor decides. The first file that has a key sets
- *          it */
+ * rule:    model_type decides, except for llava, where the image processor decides. The first of vp_image_settings,
+ *          processor_config.json and config.json that has a key sets it. A key that the processor's class sets itself
+ *          is not read; for an absent key of an image processor the default of its class applies
+ * source:  transformers 5.24.0, images_kwargs of processing_*.py, attributes of image_processing_*.py */
 VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error);
 #endif
 
@@ -232,6 +238,12 @@ enum { VP_IMPL_ARIA, VP_IMPL_DEEPSEEK };                                 /* canv
 #define VP_IMPL_TILES(min, max, tile) \
     {"min_patches", VP_SLOT_MIN, min}, {"max_patches", VP_SLOT_MAX, max}, {"size", VP_SLOT_TILE, tile}
 #define VP_IMPL_IMAGE_TOKENS(tokens) {"image_seq_length", VP_SLOT_TOKENS, tokens}
+#define VP_IMPL_OPENAI_TILED(name, aliases, base, tile) \
+    {name, aliases, "openai_tiles", VP_IMPL_OPENAI_TILES, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 2, \
+     {{"base_tokens", VP_SLOT_MIN, base}, {"tile_tokens", VP_SLOT_TOKENS, tile}}}
+#define VP_IMPL_OPENAI_PATCHED(name, aliases, multiplier) \
+    {name, aliases, "openai_patches", VP_IMPL_OPENAI_PATCHES, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 3, \
+     {{"patch_budget", VP_SLOT_MAX, 1536}, {"max_side", VP_SLOT_SIDE, 2048}, {"multiplier", VP_SLOT_RATIO, multiplier}}}
 /* name, aliases, name of the rule, its index, variant, markers, certainty, words of VP_SLOT_SPLIT, columns, {keys} */
 static const vp_family_preset vp_impl_presets[] = {
     {"qwen2_vl_hf", "qwen2-vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
@@ -343,13 +355,16 @@ static const vp_family_preset vp_impl_presets[] = {
     {"aria", "", "canvas", VP_IMPL_CANVAS, VP_IMPL_ARIA, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_image_size", VP_SLOT_SIDE, 980}, {"split_image", VP_SLOT_SPLIT, 0}, {NULL, VP_SLOT_TILE, 490}}},
     {"idefics3_smolvlm", "idefics3", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
-     {{"longest_edge", VP_SLOT_SIDE, 1456}, {"tile_size", VP_SLOT_TILE, 364}, {"image_seq_len", VP_SLOT_TOKENS, 169}}},
+     {{"longest_edge", VP_SLOT_SIDE, 1456}, {"tile_size", VP_SLOT_TILE, 364}, {"image_seq_len", VP_SLOT_TOKENS, 169},
+      {"do_image_splitting", VP_SLOT_SPLIT, 1}}},
     {"smolvlm", "smolvlm2 smolvlm2-video smolvlm-256m smolvlm-500m granite-docling-258m", "split", VP_IMPL_SPLIT, 0, 3,
      VP_CERTAINTY_EXECUTED, NULL, 3,
-     {{"longest_edge", VP_SLOT_SIDE, 2048}, {"tile_size", VP_SLOT_TILE, 512}, {"image_seq_len", VP_SLOT_TOKENS, 64}}},
+     {{"longest_edge", VP_SLOT_SIDE, 2048}, {"tile_size", VP_SLOT_TILE, 512}, {"image_seq_len", VP_SLOT_TOKENS, 64},
+      {"do_image_splitting", VP_SLOT_SPLIT, 1}}},
     {"smolvlm_2_2b", "smolvlm2-2.2b smolvlm-2.2b smolvlm-instruct smolvlm-base smolvlm-synthetic", "split",
      VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
-     {{"longest_edge", VP_SLOT_SIDE, 1536}, {"tile_size", VP_SLOT_TILE, 384}, {"image_seq_len", VP_SLOT_TOKENS, 81}}},
+     {{"longest_edge", VP_SLOT_SIDE, 1536}, {"tile_size", VP_SLOT_TILE, 384}, {"image_seq_len", VP_SLOT_TOKENS, 81},
+      {"do_image_splitting", VP_SLOT_SPLIT, 1}}},
     {"phi4_multimodal", "phi-4-multimodal", "padded", VP_IMPL_PHI4, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"dynamic_hd", VP_SLOT_MAX, 36}, {"size", VP_SLOT_TILE, 448}, {"patch_size", VP_SLOT_PATCH, 14}}},
     {"phi3_5_vision", "phi-3.5-vision phi3-v", "growing", VP_IMPL_PHI3, 0, 0, VP_CERTAINTY_NUMBERS, NULL, 1,
@@ -397,12 +412,15 @@ static const vp_family_preset vp_impl_presets[] = {
     {"claude_high_resolution", "claude-4.7 claude-hi-res", "claude", VP_IMPL_CLAUDE, 0, 0,
      VP_CERTAINTY_DOCUMENTED, NULL, 2,
      {{"max_side", VP_SLOT_SIDE, 2576}, {"max_image_tokens", VP_SLOT_MAX, 4784}}},
-    {"openai_tiles", "gpt-4o gpt-4.1 gpt-4.5", "openai_tiles", VP_IMPL_OPENAI_TILES, 0, 85,
-     VP_CERTAINTY_DOCUMENTED, NULL, 2,
-     {{"base_tokens", VP_SLOT_MIN, 85}, {"tile_tokens", VP_SLOT_TOKENS, 170}}},
-    {"openai_patches", "gpt-5-mini gpt-5-nano o4-mini", "openai_patches", VP_IMPL_OPENAI_PATCHES, 0, 0,
-     VP_CERTAINTY_DOCUMENTED, NULL, 3,
-     {{"patch_budget", VP_SLOT_MAX, 1536}, {"max_side", VP_SLOT_SIDE, 2048}, {"multiplier", VP_SLOT_RATIO, 1}}},
+    VP_IMPL_OPENAI_TILED("openai_tiles", "gpt-4o gpt-4.1 gpt-4.5", 85, 170),
+    VP_IMPL_OPENAI_TILED("openai_tiles_gpt_5", "gpt-5", 70, 140),
+    VP_IMPL_OPENAI_TILED("openai_tiles_o", "o1 o3", 75, 150),
+    VP_IMPL_OPENAI_TILED("openai_tiles_4o_mini", "gpt-4o-mini", 2833, 5667),
+    VP_IMPL_OPENAI_TILED("openai_tiles_computer_use", "computer-use", 65, 129),
+    VP_IMPL_OPENAI_PATCHED("openai_patches", "", 1),
+    VP_IMPL_OPENAI_PATCHED("openai_patches_mini", "gpt-5-mini gpt-4.1-mini", 1.62),
+    VP_IMPL_OPENAI_PATCHED("openai_patches_nano", "gpt-5-nano gpt-4.1-nano", 2.46),
+    VP_IMPL_OPENAI_PATCHED("openai_patches_o4_mini", "o4-mini", 1.72),
     {"gemini_2", "gemini-2.0 gemini-2.5", "gemini", VP_IMPL_GEMINI, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 0,
      {{NULL, VP_SLOT_TOKENS, 258}}},
 };
@@ -841,13 +859,16 @@ static const char *vp_impl_count_lfm2(const vp_family *family, int64_t width, in
                          value[VP_SLOT_MAX_TOKENS] * unit * unit, VP_IMPL_CLAMP_FIRST | VP_IMPL_CLAMP_FLOOR);
     vp_impl_cells(count, 1, 1);
     if (split
-        && (double)rounded_width * (double)rounded_height > (double)(value[VP_SLOT_MAX_TOKENS] * unit * unit) * 2.0)
+        && (double)rounded_width * (double)rounded_height > (double)(value[VP_SLOT_MAX_TOKENS] * unit * unit) * 2.0) {
         vp_impl_closest(family, width, height, &count->rows, &count->cols);
+        if (count->rows * count->cols == 1) view_w = view_h = value[VP_SLOT_TILE]; /* the only tile, no thumbnail */
+    }
     vp_impl_resized(count, view_w, view_h);
     count->views = 1;
     count->feature_tokens = view_w / unit * (view_h / unit);
     count->marker_tokens = family->preset->markers;
     if (count->rows * count->cols > 1) {
+        if (value[VP_SLOT_SIDE]) count->views = count->feature_tokens = 0; /* without a thumbnail */
         count->views += count->rows * count->cols;
         count->feature_tokens += count->rows * count->cols * per_tile;
         count->separator_tokens = count->views;
@@ -1078,7 +1099,9 @@ static const char *vp_impl_count_split(const vp_family *family, int64_t width, i
         width = vp_impl_most(1, (int64_t)(4096.0 * aspect));
     }
     aspect = (double)width / (double)height;
-    if (width >= height) {
+    if (!family->value[VP_SLOT_SPLIT]) {
+        vp_impl_cells(count, 1, 1); /* the image is squeezed to one view */
+    } else if (width >= height) {
         count->cols = (width + tile - 1) / tile;
         count->rows = ((int64_t)((double)(count->cols * tile) / aspect) + tile - 1) / tile;
     } else {
@@ -1761,23 +1784,48 @@ static const char *const vp_impl_config_places[][2] = {
 /* switches, and the values that the rules assume */
 static const struct { const char *name; int usual;
 } vp_impl_config_switches[] = {{"do_resize", 1},    {"use_thumbnail", 1},      {"slice_mode", 1},
-                               {"use_image_id", 1}, {"do_image_splitting", 1}, {"resize_to_max_canvas", 0},
-                               {"fine_route", 0},   {"crop_to_patches", 1}};
+                               {"use_image_id", 1}, {"resize_to_max_canvas", 0}, {"fine_route", 0},
+                               {"crop_to_patches", 1}};
+/* keys and switches that the processor's class sets to the preset's values, whatever the files say */
+static const char *const vp_impl_config_own[][2] = {
+    {"gemma3", "do_pan_and_scan min_crop_size max_num_crops min_ratio_to_activate"},
+    {"aria", "max_image_size split_image"}, {"deepseek_ocr2", "min_patches max_patches crop_to_patches"},
+    {"internvl", "crop_to_patches"}, {"aya_vision", "crop_to_patches"},
+    {"got_ocr2_no_crop", "crop_to_patches"}};
+static int vp_impl_config_owns(const vp_family *family, const char *key) {
+    for (size_t i = 0; i < sizeof vp_impl_config_own / sizeof vp_impl_config_own[0]; i++)
+        if (!strcmp(vp_impl_config_own[i][0], family->preset->name))
+            return vp_impl_word_index(vp_impl_config_own[i][1], key) >= 0;
+    return 0;
+}
+/* defaults of image processors' classes, where published checkpoints have other values */
+static const struct { const char *preset, *key; double value;
+} vp_impl_config_absent[] = {
+    {"qwen2_vl_hf", "max_pixels", 1003520}, {"qwen2_5_vl_hf", "max_pixels", 1003520},
+    {"qwen3_vl_hf", "max_pixels", 1003520}, {"qwen3_vl_hf", "min_pixels", 3136}, {"qwen3_vl_hf", "patch_size", 14},
+    {"ovis2_hf", "max_patches", 12}};
 
+VP_API const vp_json *vp_image_settings(const vp_json *const files[3], uint32_t *node) {
+    *node = files[1] ? vp_json_get(files[1], 0, "image_processor") : VP_JSON_NONE;
+    if (*node != VP_JSON_NONE && files[1]->nodes[*node].type == VP_JSON_OBJECT) return files[1];
+    *node = 0;
+    return files[0];
+}
 /* value of "a" or "a.b" that is neither null nor a container; *json: the file that contains it */
 static uint32_t vp_impl_config_get(const vp_json *const files[3], const char *path, const vp_json **json) {
     const size_t first = strcspn(path, ".");
     char name[64];
     for (int i = 0; i < 3; i++) {
-        if (!files[i] || first >= sizeof name) continue;
+        uint32_t node = 0;
+        const vp_json *file = i ? files[i] : vp_image_settings(files, &node);
+        if (!file || first >= sizeof name) continue;
         memcpy(name, path, first);
         name[first] = 0;
-        uint32_t node = vp_json_get(files[i], 0, name);
-        if (path[first]) node = vp_json_get(files[i], node, path + first + 1);
-        if (node == VP_JSON_NONE || files[i]->nodes[node].type == VP_JSON_NULL
-            || files[i]->nodes[node].type >= VP_JSON_ARRAY)
+        node = vp_json_get(file, node, name);
+        if (path[first]) node = vp_json_get(file, node, path + first + 1);
+        if (node == VP_JSON_NONE || file->nodes[node].type == VP_JSON_NULL || file->nodes[node].type >= VP_JSON_ARRAY)
             continue;
-        *json = files[i];
+        *json = file;
         return node;
     }
     return VP_JSON_NONE;
@@ -1798,14 +1846,14 @@ static int64_t vp_impl_config_int(const vp_json *const files[3], const char *pat
 }
 static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[3], char model[64],
                                                      char processor[64]) {
-    static const char *const tails[] = {"Fast", "ImageProcessor"};
+    static const char *const tails[] = {"Fast", "Pil", "ImageProcessor"};
     static const char *const paligemma[] = {"paligemma_448", "paligemma_896"};
     const vp_family_preset *by_model, *by_processor;
     const vp_json *json = NULL;
     uint32_t node = vp_impl_config_get(files, "image_processor_type", &json);
     processor[0] = model[0] = 0;
     if (node != VP_JSON_NONE) vp_impl_config_text(json, node, processor);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         const size_t bytes = strlen(processor), tail = strlen(tails[i]);
         if (bytes > tail && !strcmp(processor + bytes - tail, tails[i])) processor[bytes - tail] = 0;
     }
@@ -1817,16 +1865,40 @@ static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[
         for (int i = 0; i < 2; i++)
             if (vp_impl_config_int(files, "vision_config.image_size") == 448 << i)
                 by_model = vp_family_find(paligemma[i]);
+    if (by_model && !strcmp(by_model->name, "got_ocr2")) return vp_family_find("got_ocr2_no_crop");
     return by_model && !(by_processor && !strcmp(model, "llava")) ? by_model : by_processor;
+}
+/* Sets the tokens of a view that processors compute from other keys. */
+static vp_result vp_impl_config_tokens(vp_family *family, const vp_json *const files[3], vp_error *error) {
+    const int64_t tile = family->value[VP_SLOT_TILE], side = vp_impl_config_int(files, "img_size");
+    int64_t patch = vp_impl_config_int(files, "patch_size"), tokens = vp_impl_config_int(files, "num_image_tokens"),
+            factor = vp_impl_config_int(files, "downsample_factor"), root = 1;
+    if (patch < 0) patch = vp_impl_config_int(files, "vision_config.patch_size");
+    if (!strcmp(family->preset->name, "aya_vision") && side > 0) {
+        patch = (patch > 0 ? patch : 28) * (factor > 0 ? factor : 1);
+        return vp_family_set_number(family, "image_seq_length", (double)(side / patch * (side / patch)), error);
+    }
+    if (family->preset->rule_index != VP_IMPL_ANYRES || (family->given >> VP_SLOT_TOKENS & 1u)) return VP_OK;
+    while ((root + 1) * (root + 1) <= tokens) root++;
+    if (family->preset->variant != VP_IMPL_ONEVISION || tokens < 0) root = patch > 0 ? tile / patch : 0;
+    return root ? vp_family_set_number(family, "patches_per_side", (double)root, error) : VP_OK;
 }
 static vp_result vp_impl_config_keys(vp_family *family, const vp_json *const files[3], vp_error *error) {
     const size_t place_count = sizeof vp_impl_config_places / sizeof vp_impl_config_places[0];
+    uint32_t image = 0;
+    for (size_t i = 0; i < sizeof vp_impl_config_absent / sizeof vp_impl_config_absent[0]; i++)
+        if (vp_image_settings(files, &image) && !strcmp(vp_impl_config_absent[i].preset, family->preset->name))
+            vp_family_set_number(family, vp_impl_config_absent[i].key, vp_impl_config_absent[i].value, NULL);
     for (int32_t i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
         const vp_family_key *key = &family->preset->keys[i];
         const vp_json *json = NULL;
         char text[64];
-        if (!key->name) continue;
-        uint32_t node = vp_impl_config_get(files, key->name, &json);
+        if (!key->name || vp_impl_config_owns(family, key->name)) continue;
+        /* Pixtral's processor passes its own patch_size to the image processor */
+        const vp_json *const own[3] = {NULL, NULL, files[1]};
+        uint32_t node = family->preset->rule_index == VP_IMPL_LONGEST ? vp_impl_config_get(own, key->name, &json)
+                                                                      : VP_JSON_NONE;
+        if (node == VP_JSON_NONE) node = vp_impl_config_get(files, key->name, &json);
         for (size_t k = 0; k < place_count && node == VP_JSON_NONE; k++)
             if (!strcmp(vp_impl_config_places[k][0], key->name))
                 node = vp_impl_config_get(files, vp_impl_config_places[k][1], &json);
@@ -1835,7 +1907,7 @@ static vp_result vp_impl_config_keys(vp_family *family, const vp_json *const fil
         vp_result result = vp_family_set(family, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
         if (result != VP_OK) return result;
     }
-    return VP_OK;
+    return vp_impl_config_tokens(family, files, error);
 }
 /* image_grid_pinpoints and similar keys: pairs of pixel sizes, multiples of the tile */
 static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const files[3], vp_error *error) {
@@ -1846,8 +1918,9 @@ static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const
     const vp_json *json = NULL;
     if (family->preset->rule_index != VP_IMPL_ANYRES && family->preset->rule_index != VP_IMPL_CANVAS) return VP_OK;
     for (int i = 0; i < 9 && list == VP_JSON_NONE; i++) {
-        json = files[i / 3];
-        if (json) list = vp_json_get(json, 0, names[i % 3]);
+        uint32_t node = 0;
+        json = i < 3 ? vp_image_settings(files, &node) : files[i / 3];
+        if (json) list = vp_json_get(json, node, names[i % 3]);
         if (list != VP_JSON_NONE && json->nodes[list].type != VP_JSON_ARRAY) list = VP_JSON_NONE;
     }
     if (list == VP_JSON_NONE) return VP_OK;
@@ -1871,11 +1944,16 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         const char *name = vp_impl_config_switches[i].name;
         const vp_json *json = NULL;
         const uint32_t node = vp_impl_config_get(files, name, &json);
-        if (node == VP_JSON_NONE
-            || json->nodes[node].type == (vp_impl_config_switches[i].usual ? VP_JSON_TRUE : VP_JSON_FALSE))
+        uint32_t image = 0;
+        int is_usual = node != VP_JSON_NONE
+                       && json->nodes[node].type == (vp_impl_config_switches[i].usual ? VP_JSON_TRUE : VP_JSON_FALSE);
+        if (node == VP_JSON_NONE) /* false is the default of Ovis2's class */
+            is_usual = rule != VP_IMPL_COVER || strcmp(name, "crop_to_patches") || !vp_image_settings(files, &image);
+        if (is_usual || vp_impl_config_owns(family, name)) continue;
+        if (rule == VP_IMPL_LFM2 && !strcmp(name, "use_thumbnail")) {
+            family->value[VP_SLOT_SIDE] = 1;
             continue;
-        /* is a separate key, or has no effect */
-        if (!strcmp(name, "do_image_splitting") && rule != VP_IMPL_SPLIT) continue;
+        }
         if (strcmp(name, "crop_to_patches")
             || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
             return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, name,
@@ -1890,6 +1968,10 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
             return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "size",
                                 "the token count of tiles of this size is not known");
     }
+    const vp_json *file = NULL;
+    const uint32_t type = vp_impl_config_get(files, "vision_input_type", &file);
+    if (rule == VP_IMPL_PERCEPTION && type != VP_JSON_NONE && !vp_json_equals(file, type, "thumb+tile"))
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "vision_input_type", "only thumb+tile is implemented");
     int64_t image = vp_impl_config_int(files, "vision_config.image_size");
     int64_t patch = vp_impl_config_int(files, "vision_config.patch_size");
     if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !family->preset->markers

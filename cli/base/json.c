@@ -3,6 +3,7 @@
 #include "base/json.h"
 
 #include "base/console.h"
+#include "base/files.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -71,6 +72,35 @@ vp_result parse_json(struct parsed *parsed, const char *text, size_t bytes, vp_e
     parsed->capacity = needed * 2;
     parsed->nodes = resize(parsed->nodes, parsed->capacity, sizeof *parsed->nodes);
     return vp_json_parse(text, bytes, parsed->nodes, parsed->capacity, &parsed->json, &needed, error);
+}
+int json_file_read(const char *folder, const char *name, int required, struct json_file *file, uint64_t *identity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *path = join_path(folder, name);
+    int code = 0;
+    if (required || file_is_in(folder, name))
+        code = file_read_in(folder, name, &file->text, &file->bytes, identity);
+    if (!code && file->text) {
+        if (file->bytes > 2 && !memcmp(file->text, "\xEF\xBB\xBF", 3)) memset(file->text, ' ', 3);
+        vp_json_blank_words(file->text, file->bytes);
+        vp_result result = parse_json(&file->parsed, file->text, file->bytes, &error);
+        if (result == VP_OK && !node_is(&file->parsed.json, 0, VP_JSON_OBJECT))
+            result = vp_error_set(&error, VP_ERR_FORMAT, -1, path, "not a JSON object");
+        if (result != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
+    }
+    free(path);
+    return code;
+}
+int model_files_read(const char *folder, int needs_config, struct model_files *files, uint64_t *identity) {
+    static const char *const names[CONFIG_COUNT] = {"preprocessor_config.json", "processor_config.json", "config.json"};
+    int code = 0;
+    for (int i = CONFIG_COUNT - 1; i >= 0 && !code; i--) {
+        code = json_file_read(folder, names[i], needs_config && i == MODEL_CONFIG, &files->file[i], identity);
+        if (files->file[i].text) files->json[i] = &files->file[i].parsed.json;
+    }
+    return code;
+}
+void model_files_free(struct model_files *files) {
+    for (int i = 0; i < CONFIG_COUNT; i++) FREE_ALL(files->file[i].text, files->file[i].parsed.nodes);
 }
 int node_is(const vp_json *json, uint32_t node, vp_json_type type) {
     return node != VP_JSON_NONE && json->nodes[node].type == (uint8_t)type;

@@ -26,6 +26,17 @@ void put_ints(vp_json_writer *writer, const char *key, const int32_t *values, in
 /* Parsed text and its array of nodes, which the next parse_json reuses. The caller frees `nodes`. */
 struct parsed { vp_json json; vp_json_node *nodes; size_t capacity; };
 
+/* A file of a model's folder and its object; text is NULL if there is no such file. Free text and parsed.nodes. */
+struct json_file { char *text; size_t bytes; struct parsed parsed; };
+/* Reads FOLDER/NAME as Python does: NaN and Infinity are accepted (as empty texts), and a byte order mark. A file that
+ * is absent is an error only if it is `required`. Returns 0, or an exit code after a message. */
+int json_file_read(const char *folder, const char *name, int required, struct json_file *file, uint64_t *identity);
+/* The files that describe a model and its images, in the order of vp_family_from_config. */
+enum { PREPROCESSOR_CONFIG, PROCESSOR_CONFIG, MODEL_CONFIG, CONFIG_COUNT };
+struct model_files { struct json_file file[CONFIG_COUNT]; const vp_json *json[CONFIG_COUNT]; };
+int model_files_read(const char *folder, int needs_config, struct model_files *files, uint64_t *identity);
+void model_files_free(struct model_files *files);
+
 /* Parses a text, which must outlive the result. */
 vp_result parse_json(struct parsed *parsed, const char *text, size_t bytes, vp_error *error);
 int node_is(const vp_json *json, uint32_t node, vp_json_type type);

@@ -31,19 +31,6 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     }
 }
 
-/* Reads a JSON file of the folder that may be absent; *text is then NULL. The caller frees *text and parsed->nodes. */
-static int read_optional(const char *folder, const char *name, char **text, struct parsed *parsed, uint64_t *identity) {
-    char *path = join_path(folder, name);
-    size_t bytes = 0;
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
-    int code = file_is_in(folder, name) ? file_read_in(folder, name, text, &bytes, identity) : 0;
-    if (!code && *text && (result = parse_json(parsed, *text, bytes, &error)) != VP_OK)
-        code = complain_result(EXIT_INPUT, path, result, &error);
-    free(path);
-    return code;
-}
-
 /* Reads eos_token_id: an id or a list of ids. Absent or null leaves *count unchanged. Returns 0 or an exit code. */
 static int read_eos(const char *folder, const vp_json *json, uint32_t object, int32_t *eos, uint32_t *count) {
     const uint32_t node = vp_json_get(json, object, "eos_token_id");
@@ -66,11 +53,10 @@ static int read_eos(const char *folder, const vp_json *json, uint32_t object, in
 static int load_eos(struct model *model, const vp_json *config) {
     const char *folder = model->name;
     int32_t found[MORE_EOS_MOST + 1];
-    struct parsed generation = {{NULL, NULL, 0}, NULL, 0};
-    char *text = NULL;
+    struct json_file generation = {0};
     uint32_t count = 0;
-    int code = read_optional(folder, "generation_config.json", &text, &generation, &model->identity);
-    if (!code && text) code = read_eos(folder, &generation.json, 0, found, &count);
+    int code = json_file_read(folder, "generation_config.json", 0, &generation, &model->identity);
+    if (!code && generation.text) code = read_eos(folder, &generation.parsed.json, 0, found, &count);
     if (!code && !count) code = read_eos(folder, config, 0, found, &count);
     if (!code && !count) {
         const uint32_t inner = vp_json_get(config, 0, "text_config");
@@ -81,7 +67,7 @@ static int load_eos(struct model *model, const vp_json *config) {
         model->more_eos_count = (int32_t)count - 1;
         memcpy(model->more_eos, found + 1, (count - 1) * sizeof *found);
     }
-    FREE_ALL(generation.nodes, text);
+    FREE_ALL(generation.parsed.nodes, generation.text);
     return code;
 }
 
@@ -104,16 +90,16 @@ static char *whole_text(const vp_json *json, uint32_t node) {
 /* settings from files next to preprocessor_config.json */
 static int load_text(struct model *model) {
     static const char *const names[] = {"processor_config.json", "tokenizer_config.json"};
-    struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
-    char *text[2] = {NULL, NULL};
+    struct json_file file[2] = {0};
     vp_error error = {VP_OK, -1, "", ""};
     int code = 0;
     for (int i = 0; i < 2 && !code; i++)
-        code = read_optional(model->name, names[i], &text[i], &parsed[i], &model->identity);
-    vp_result result = code ? VP_OK : vp_processor_read_text(&model->processor, text[0] ? &parsed[0].json : NULL,
-                                                             text[1] ? &parsed[1].json : NULL, &error);
+        code = json_file_read(model->name, names[i], 0, &file[i], &model->identity);
+    vp_result result = code ? VP_OK
+                            : vp_processor_read_text(&model->processor, file[0].text ? &file[0].parsed.json : NULL,
+                                                     file[1].text ? &file[1].parsed.json : NULL, &error);
     if (result != VP_OK) code = complain_result(EXIT_INPUT, model->name, result, &error);
-    for (int i = 0; i < 2; i++) { FREE_ALL(parsed[i].nodes, text[i]); }
+    for (int i = 0; i < 2; i++) FREE_ALL(file[i].parsed.nodes, file[i].text);
     return code;
 }
 
@@ -142,15 +128,15 @@ static int load_template(struct model *model) {
                    ? file_read_in(folder, "chat_template.jinja", &template_text, &bytes, &model->identity)
                    : 0;
     for (int i = 0; i < 2 && !code; i++) {
-        struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-        char *text = NULL;
-        code = read_optional(folder, names[i], &text, &parsed, &model->identity);
-        if (!code && text && !template_text)
-            template_text = whole_text(&parsed.json, vp_json_get(&parsed.json, 0, "chat_template"));
+        struct json_file file = {0};
+        const vp_json *json = &file.parsed.json;
+        code = json_file_read(folder, names[i], 0, &file, &model->identity);
+        if (!code && file.text && !template_text)
+            template_text = whole_text(json, vp_json_get(json, 0, "chat_template"));
         /* OLMoE's template begins with this token; the others name theirs */
-        if (!code && text && i == 1 && model->processor.kind == VP_PROCESSOR_OLMOE)
-            model->prompt_front = token_text(&parsed.json, "bos_token");
-        FREE_ALL(parsed.nodes, text);
+        if (!code && file.text && i == 1 && model->processor.kind == VP_PROCESSOR_OLMOE)
+            model->prompt_front = token_text(json, "bos_token");
+        FREE_ALL(file.parsed.nodes, file.text);
     }
     if (template_text && model->processor.kind == VP_PROCESSOR_PLAIN)
         model->processor.kind = vp_processor_text_kind(template_text, strlen(template_text));

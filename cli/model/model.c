@@ -137,53 +137,25 @@ static void read_class_name(struct model *model, const vp_json *config) {
     free(name);
 }
 
-/* The texts of a folder's settings, and their contents. */
-struct settings {
-    char *config, *preprocessor;
-    size_t config_bytes, preprocessor_bytes;
-    struct parsed config_json, preprocessor_json;
-};
-static void settings_free(struct settings *settings) {
-    FREE_ALL(settings->config, settings->preprocessor, settings->config_json.nodes, settings->preprocessor_json.nodes);
-}
-/* transformers 5 keeps the image processor's settings in processor_config.json. Extracts them as if they were the other
- * file. */
-static int read_processor_config(struct model *model, struct settings *settings) {
-    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    char *text = NULL;
-    size_t bytes = 0;
-    int code = file_read_in(model->name, "processor_config.json", &text, &bytes, &model->identity);
-    vp_result result = code ? VP_OK : parse_json(&parsed, text, bytes, NULL);
-    uint32_t node = code || result != VP_OK ? VP_JSON_NONE : vp_json_get(&parsed.json, 0, "image_processor");
-    if (!code && result != VP_OK)
-        code = complain(EXIT_INPUT, "%s: processor_config.json: %s", model->name, vp_result_text(result));
-    if (node_is(&parsed.json, node, VP_JSON_OBJECT)) {
-        settings->preprocessor_bytes = (size_t)parsed.nodes[node].bytes;
-        settings->preprocessor = copy_text(text + parsed.nodes[node].start, settings->preprocessor_bytes);
-    }
-    FREE_ALL(parsed.nodes, text);
-    return code;
-}
-static int settings_read(struct model *model, struct settings *settings) {
+/* Reads the shape from the folder's files. *image receives the settings of the image processor; its text stays NULL if
+ * the folder has none. */
+static int settings_read(struct model *model, struct model_files *files, struct json_file *image) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
-    int code = file_read_in(model->name, "config.json", &settings->config, &settings->config_bytes, &model->identity);
-    if (!code && file_is_in(model->name, "preprocessor_config.json"))
-        code = file_read_in(model->name, "preprocessor_config.json", &settings->preprocessor,
-                            &settings->preprocessor_bytes, &model->identity);
-    else if (!code && file_is_in(model->name, "processor_config.json")) code = read_processor_config(model, settings);
-    if (!code
-        && (result = vp_model_config_parse(settings->config, settings->config_bytes, settings->preprocessor,
-                                           settings->preprocessor_bytes, &model->config, &error))
-               != VP_OK)
-        code = complain_result(EXIT_INPUT, model->name, result, &error);
-    if (!code
-        && (parse_json(&settings->config_json, settings->config, settings->config_bytes, NULL) != VP_OK
-            || (settings->preprocessor
-                && parse_json(&settings->preprocessor_json, settings->preprocessor, settings->preprocessor_bytes, NULL)
-                       != VP_OK)))
-        code = complain(EXIT_INPUT, "%s: its settings are not JSON", model->name);
-    return code;
+    uint32_t node = 0;
+    int code = model_files_read(model->name, 1, files, &model->identity);
+    if (code) return code;
+    const struct json_file *config = &files->file[MODEL_CONFIG];
+    const vp_json *found = vp_image_settings(files->json, &node);
+    vp_result result = VP_OK;
+    if (found) {
+        image->bytes = (size_t)found->nodes[node].bytes;
+        image->text = copy_text(found->text + found->nodes[node].start, image->bytes);
+        result = parse_json(&image->parsed, image->text, image->bytes, &error);
+    }
+    if (result == VP_OK)
+        result = vp_model_config_parse(config->text, config->bytes, image->text, image->bytes, &model->config, &error);
+    if (result == VP_OK && model->config.tied_head) model->config.tied_head = !vp_checkpoint_has_head(model->name);
+    return result == VP_OK ? 0 : complain_result(EXIT_INPUT, model->name, result, &error);
 }
 
 static int is_original(const char *folder) { /* the checkpoint format of OLMo's training code */
@@ -213,7 +185,8 @@ int model_check_folder(const char *option, const char *name) {
     return model_complain_missing(option, name);
 }
 int model_load_folder(struct model *model) {
-    struct settings settings = {0};
+    struct model_files files = {0};
+    struct json_file image = {0};
     char *tokenizer = NULL, *what;
     size_t tokenizer_bytes = 0;
     int code = model_check_folder("--model ", model->name);
@@ -226,18 +199,17 @@ int model_load_folder(struct model *model) {
             "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have other names "
             "and shapes: first convert it to the Hugging Face format with the model's own script",
             model->name);
-    else code = settings_read(model, &settings);
+    else code = settings_read(model, &files, &image);
     if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
     if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
     if (!code) {
         model->rules = rules_of(&model->config);
-        code = model->rules->load(model, what, &settings.config_json.json,
-                                  settings.preprocessor ? &settings.preprocessor_json.json : NULL);
+        code = model->rules->load(model, what, files.json[MODEL_CONFIG], image.text ? &image.parsed.json : NULL);
     }
-    if (!code) read_class_name(model, &settings.config_json.json);
+    if (!code) read_class_name(model, files.json[MODEL_CONFIG]);
     if (!code) code = model_weigh_files(model);
-    settings_free(&settings);
-    FREE_ALL(tokenizer, what);
+    model_files_free(&files);
+    FREE_ALL(image.text, image.parsed.nodes, tokenizer, what);
     return code;
 }
 

@@ -147,33 +147,14 @@ static vp_family *add_family(struct family_job *job) {
 }
 /* Finds the family that a checkpoint's config files describe. Returns 0 or an exit code. */
 static int families_of_checkpoint(struct family_job *job, const char *folder) {
-    static const char *const config_names[3] = {"preprocessor_config.json", "processor_config.json", "config.json"};
-    struct parsed parsed[3] = {0};
-    const vp_json *files[3] = {NULL, NULL, NULL};
-    char *text[3] = {NULL, NULL, NULL};
+    struct model_files files = {0};
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = VP_OK;
-    int code = 0, found = 0;
-    for (int i = 0; i < 3 && !code; i++) {
-        char *path = join_path(folder, config_names[i]);
-        size_t bytes = 0;
-        if (access(path, F_OK) == 0) {
-            found++;
-            result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text[i], &bytes, &error);
-            if (result == VP_OK) result = parse_json(&parsed[i], text[i], bytes, &error);
-            if (result == VP_OK && !node_is(&parsed[i].json, 0, VP_JSON_OBJECT))
-                result = vp_error_set(&error, VP_ERR_FORMAT, -1, path, "not a JSON object");
-            files[i] = &parsed[i].json;
-            if (result != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
-        }
-        free(path);
-    }
-    if (!code && !found)
+    int code = model_files_read(folder, 0, &files, NULL);
+    if (!code && !files.json[0] && !files.json[1] && !files.json[2])
         code = complain(EXIT_INPUT, "%s: there is neither preprocessor_config.json nor config.json", folder);
-    if (!code && (result = vp_family_from_config(add_family(job), files, &error)) != VP_OK)
-        code = complain_result(EXIT_INPUT, folder, result, &error);
-    for (int i = 0; i < 3; i++) { free(text[i]); free(parsed[i].nodes); }
-    return code;
+    vp_result result = code ? VP_OK : vp_family_from_config(add_family(job), files.json, &error);
+    model_files_free(&files);
+    return result == VP_OK ? code : complain_result(EXIT_INPUT, folder, result, &error);
 }
 /* Finds the families that the settings name, and sets their keys. Returns 0 or an exit code. */
 static int families_of(struct family_job *job, const struct family_settings *settings) {

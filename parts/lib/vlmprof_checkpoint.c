@@ -553,7 +553,7 @@ static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directo
     return result;
 }
 
-static vp_impl_entry *vp_impl_checkpoint_entry(const vp_checkpoint *cp, const char *name) {
+static vp_impl_entry *vp_impl_checkpoint_exact(const vp_checkpoint *cp, const char *name) {
     size_t low = 0, high = cp->entry_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -563,6 +563,24 @@ static vp_impl_entry *vp_impl_checkpoint_entry(const vp_checkpoint *cp, const ch
         else low = middle + 1;
     }
     return NULL;
+}
+
+/* The tensor of a name of vp_model_tensor, or of the name that other versions of transformers give it. */
+static vp_impl_entry *vp_impl_checkpoint_entry(const vp_checkpoint *cp, const char *name) {
+    static const char *const prefixes[][2] = {
+        {"language_model.model.", "model.language_model."}, {"language_model.lm_head.", "lm_head."},
+        {"vision_tower.", "model.vision_tower."}, {"vision_tower.vision_model.", "model.vision_tower."},
+        {"multi_modal_projector.", "model.multi_modal_projector."}, {"visual.", "model.visual."},
+        {"model.", "model.language_model."}};
+    vp_impl_entry *entry = vp_impl_checkpoint_exact(cp, name);
+    char other[160];
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && !entry; i++) {
+        const size_t bytes = strlen(prefixes[i][0]);
+        if (strncmp(name, prefixes[i][0], bytes)) continue;
+        vp_impl_format(other, sizeof other, "%s%s", prefixes[i][1], name + bytes);
+        entry = vp_impl_checkpoint_exact(cp, other);
+    }
+    return entry;
 }
 
 static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape, uint32_t dimensions) {
@@ -630,7 +648,10 @@ static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_co
     }
     for (size_t k = 0; k < cp->entry_count; k++) {
         const vp_impl_entry *entry = &cp->entries[k];
-        if (entry->used) continue;
+        /* buffers that older versions saved and transformers computes, and what cannot be a weight */
+        if (entry->used || vp_impl_ends_with(entry->name, "position_ids") || vp_impl_ends_with(entry->name, "inv_freq")
+            || entry->type > VP_DTYPE_F16 || !entry->dimensions || entry->begin == entry->end)
+            continue;
         vp_impl_shape_text(shape, sizeof shape, entry->shape, entry->dimensions);
         vp_impl_format(detail, sizeof detail, " %s", shape);
         vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, entry->name, detail);
@@ -718,6 +739,14 @@ VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char 
     if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
     const vp_impl_entry *entry = vp_impl_checkpoint_entry(checkpoint, name);
     return entry ? vp_impl_checkpoint_tensor(checkpoint, entry, tensor) : VP_ERR_NOT_FOUND;
+}
+
+VP_API int vp_checkpoint_has_head(const char *directory) {
+    vp_checkpoint *cp = NULL;
+    if (vp_checkpoint_open(directory, NULL, &cp, NULL) != VP_OK) return 0;
+    const int has_head = vp_impl_checkpoint_entry(cp, "language_model.lm_head.weight") != NULL;
+    vp_checkpoint_close(cp);
+    return has_head;
 }
 
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed) {

@@ -49,7 +49,11 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
  * threads: one thread opens; many threads may then read one checkpoint */
 VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
                                     vp_error *error);
-/* Finds a tensor by name.
+/* Returns 1 if the folder has a matrix for the head, which transformers uses even if config.json ties the head to the
+ * embeddings; 0 if it has none or cannot be read. */
+VP_API int vp_checkpoint_has_head(const char *directory);
+/* Finds a tensor by its name in vp_model_tensor; names of other versions of transformers count as the same, and buffers
+ * that it computes (position_ids, inv_freq) are not extra.
  * out:     tensor  on success only; tensor->data is valid until vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_UNSUPPORTED: a type other than F32, BF16, F16,
  *          or over 5 dimensions

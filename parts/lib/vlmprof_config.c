@@ -613,11 +613,16 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "rms_norm_eps", "the value is 0 in float32");
 }
 /* text_config, for one of the first `kinds` of vp_impl_languages; without a model_type, for the first. InternVL's
- * original form calls it llm_config, where the language model alone sets tie_word_embeddings. */
+ * original form calls it llm_config, where the language model alone sets tie_word_embeddings. In transformers 5.24 the
+ * outer value decides, and LLaVA's and Qwen2.5-VL's head is tied if either is true. InternVL's outer default is true,
+ * but published folders say false inside and have a head. */
 static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_model_config *config) {
     const int is_chat = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT;
+    const int is_hf = config->architecture == VP_ARCHITECTURE_INTERNVL,
+              is_llava = config->architecture == VP_ARCHITECTURE_LLAVA;
+    const int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", -1);
     size_t kind = 0;
-    if (!is_chat) config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
+    config->tied_head = is_hf;
     vp_impl_fields text = is_chat ? vp_impl_fields_inner(fields, "llm_config", "llm_config.", 1)
                                   : vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return;
@@ -627,6 +632,7 @@ static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_mod
         vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type",
                             kinds > 1 ? "expected llama, qwen2 or qwen3" : "expected llama");
     else vp_impl_config_llama(&text, &vp_impl_languages[kind], config);
+    if (!is_chat) config->tied_head = tied == 1 || (config->tied_head && (is_llava || (is_hf && tied < 0)));
     fields->result = text.result;
 }
 
@@ -920,7 +926,7 @@ static void vp_impl_qwen_sections(vp_impl_fields *text, vp_model_config *config)
 static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *config) {
     const int moe = config->architecture == VP_ARCHITECTURE_QWEN3_VL_MOE;
     const vp_impl_language *kind = &vp_impl_qwen_languages[config->architecture - VP_ARCHITECTURE_QWEN2_5_VL];
-    int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", 0); /* the one in text_config is ignored */
+    int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
     vp_impl_fields text = vp_impl_fields_inner(fields, "text_config", "text_config.", kind != vp_impl_qwen_languages);
     if (fields->result != VP_OK) return;
     if (text.object == VP_JSON_NONE) text = *fields; /* published configs of Qwen2.5-VL */
@@ -928,7 +934,7 @@ static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *confi
              && !vp_impl_fields_is(&text, "model_type", kind->model_type))
         vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
     vp_impl_config_llama(&text, kind, config);
-    config->tied_head = tied;
+    config->tied_head = tied || (kind == vp_impl_qwen_languages && config->tied_head); /* Qwen2.5-VL: as LLaVA */
     vp_impl_qwen_sections(&text, config);
     if (moe) {
         static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
@@ -1111,10 +1117,11 @@ static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *pr
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
     int32_t tokens = vp_impl_fields_int(fields, "mm_tokens_per_image", 1, 65536, 256), across = 1, side, patch, pool;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
+    const int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
     vp_impl_fields text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_gemma3_language(&text, config);
+    config->tied_head = tied;
     fields->result = text.result;
     vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
@@ -1441,7 +1448,8 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
 /* InternVL3 and 3.5; heads are not tied. 1B: the config printed in github.com/shivangjhalani/multicoco
  * (InternVL3-1B_data.md) */
 #define VP_IMPL_INTERNVL(language) \
-    "{\"model_type\":\"internvl\",\"text_config\":{" language "},\"vision_config\":{\"attention_bias\":true}}", \
+    "{\"model_type\":\"internvl\",\"tie_word_embeddings\":false,\"text_config\":{" language \
+    "},\"vision_config\":{\"attention_bias\":true}}", \
         "{\"size\":{\"height\":448,\"width\":448},\"min_patches\":1,\"max_patches\":12," \
         "\"image_mean\":[0.485,0.456,0.406],\"image_std\":[0.229,0.224,0.225]}"
 #define VP_IMPL_INTERNVL3 "\"model_type\":\"qwen2\",\"vocab_size\":151674,\"rope_theta\":1e6,"

@@ -371,10 +371,11 @@ static int read_config(const family *f, const char *file, vp_model_config *confi
     FREE_ALL(text, preprocessor);
     return good;
 }
-static vp_result open_folder(const family *f, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error) {
+static vp_result open_folder(const family *f, vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error) {
     char folder[256]; /* the folder that contains the weights */
     snprintf(folder, sizeof folder, "%s", weights_of(f));
     *strrchr(folder, '/') = 0;
+    if (config->tied_head) config->tied_head = !vp_checkpoint_has_head(folder);
     return vp_checkpoint_open(folder, config, checkpoint, error);
 }
 static vp_engine *open_engine(const family *f, vp_weights weights, const char *device, const char *gemm, vp_model_config *config, vp_checkpoint **checkpoint) {

@@ -185,7 +185,7 @@ static void test_traps(void) {
         }
         rows++;
     }
-    CHECK_INT(rows, 81);
+    CHECK_INT(rows, 91);
     free(file);
     check_case("GLM counts two frames, so the limit is half the number");
     CHECK(total("glm-4.5v", "", 6000, 6000) <= 6144 && total("glm-4.5v", "", 6000, 6000) > 6000);
@@ -219,7 +219,7 @@ static const char *const PUBLISHED[][2] = {
     {"google/paligemma2-3b-pt-448", "paligemma_448"}, {"google/paligemma-3b-mix-224", "paligemma_224"}, {"AIDC-AI/Ovis2-8B", "ovis2_hf"},
     {"deepseek-ai/DeepSeek-OCR-2", "deepseek_ocr2"}, {"moonshotai/Kimi-VL-A3B-Instruct", "kimi_vl"}, {"zai-org/GLM-4.1V-9B-Thinking", "glm4v"},
     {"CohereLabs/command-a-vision-07-2025", "cohere2_vision"}, {"stepfun-ai/GOT-OCR-2.0-hf", "got_ocr2"}, {"gpt-4o-2024-08-06", "openai_tiles"},
-    {"OpenGVLab/InternVL4-8B", ""}, {"openbmb/MiniCPM-V-4_7", ""}, {"AIDC-AI/Ovis2.5-9B", ""}, {"gpt-4o-mini", ""}, {"Qwen/Qwen3-8B", ""},
+    {"OpenGVLab/InternVL4-8B", ""}, {"openbmb/MiniCPM-V-4_7", ""}, {"AIDC-AI/Ovis2.5-9B", ""}, {"gpt-4o-mini", "openai_tiles_4o_mini"}, {"Qwen/Qwen3-8B", ""},
     {"SmolVLM-Instruct-AWQ", ""}, {"7B-Instruct", ""}, {"/", ""}, {"llava-hf/LLaVA-NeXT-Video-7B-hf", ""}, {"x/y/qwen3-vl/", ""}};
 
 /* ------------------------------------------------------------------------------------------------------------- keys */
@@ -415,13 +415,41 @@ static void test_largest(void) {
     CHECK_INT(vp_family_largest(&family, many, 4, 1.0, 10, &value, &unlimited, NULL), VP_ERR_NOT_FOUND);
 }
 /* ------------------------------------------------------------------------------------------------------------- checkpoints */
-static vp_result from_texts(vp_family *family, const char *preprocessor, const char *config, vp_error *error) {
-    static vp_json_node nodes[2][400];
-    static vp_json json[2];
+static vp_result from_texts(vp_family *family, const char *const texts[3], vp_error *error) {
+    static vp_json_node nodes[3][500];
+    static vp_json json[3];
     const vp_json *files[3] = {NULL, NULL, NULL};
-    if (preprocessor && CHECK_INT(vp_json_parse(preprocessor, strlen(preprocessor), nodes[0], 400, &json[0], NULL, NULL), VP_OK)) files[0] = &json[0];
-    if (config && CHECK_INT(vp_json_parse(config, strlen(config), nodes[1], 400, &json[1], NULL, NULL), VP_OK)) files[2] = &json[1];
+    for (int i = 0; i < 3; i++)
+        if (texts[i] && CHECK_INT(vp_json_parse(texts[i], strlen(texts[i]), nodes[i], 500, &json[i], NULL, NULL), VP_OK)) files[i] = &json[i];
     return vp_family_from_config(family, files, error);
+}
+#define FROM(...) from_texts(&family, (const char *const[3]){__VA_ARGS__}, NULL)
+static void test_layouts(void) { /* transformers' own numbers */
+    static vp_family family;
+    static golden_rows rows;
+    vp_vision_count c;
+    if (golden_open(&rows, "families/layouts.jsonl")) while (golden_next(&rows)) {
+        char *name = golden_text(&rows, "folder"), *texts[3] = {golden_text(&rows, "preprocessor"), golden_text(&rows, "processor"), golden_text(&rows, "config")};
+        const uint32_t list = vp_json_get(&rows.json, 0, "counts");
+        int64_t row[3];
+        check_case("the checkpoint %s", name ? name : "?");
+        if (CHECK_INT(FROM(texts[0], texts[1], texts[2]), VP_OK)) for (uint32_t i = 0; i < rows.json.nodes[list].count; i += 3) {
+            for (uint32_t k = 0; k < 3; k++) CHECK_INT(vp_json_to_int(&rows.json, vp_json_at(&rows.json, list, i + k), &row[k]), VP_OK);
+            if (!CHECK_INT(vp_family_count(&family, (int32_t)row[0], (int32_t)row[1], &c, NULL), VP_OK)) continue;
+            /* some separators are image tokens */
+            if (c.feature_tokens + c.separator_tokens != row[2]) CHECK_INT(c.feature_tokens, row[2]);
+        }
+        FREE_ALL(name, texts[0], texts[1], texts[2]);
+    }
+    CHECK_INT(rows.count, 75);
+    check_case("image_processor that is null; defaults of the class");
+    CHECK_INT(FROM("{\"max_pixels\": 99999}", "{\"image_processor\": null}", "{\"model_type\": \"qwen2_vl\"}"), VP_OK);
+    CHECK_INT(family.value[VP_SLOT_MAX], 99999);
+    CHECK_INT(FROM(NULL, "{\"image_processor\": {}}", "{\"model_type\": \"qwen2_vl\"}"), VP_OK);
+    CHECK_INT(family.value[VP_SLOT_MAX], 1003520);
+    CHECK_INT(FROM(NULL, NULL, "{\"model_type\": \"qwen2_vl\"}"), VP_OK);
+    CHECK_INT(family.value[VP_SLOT_MAX], 12845056);
+    CHECK_INT(FROM("{\"vision_input_type\": \"vanilla\"}", NULL, "{\"model_type\": \"perception_lm\"}"), VP_ERR_UNSUPPORTED);
 }
 static void test_config(void) {
     static vp_family family;
@@ -429,10 +457,9 @@ static void test_config(void) {
     if (golden_open(&rows, "families/checkpoints.jsonl")) while (golden_next(&rows)) {
         char *preprocessor = golden_text(&rows, "preprocessor"), *config = golden_text(&rows, "config"),
              *name = golden_text(&rows, "name"), *key = golden_text(&rows, "key");
-        vp_error error = {VP_OK, -1, "", ""};
         int64_t value = -1;
         check_case("checkpoint of %s: %s %s", name ? name : "no family", preprocessor ? preprocessor : "", config ? config : "");
-        if (CHECK_INT(from_texts(&family, preprocessor, config, &error), golden_code(&rows)) && name) {
+        if (CHECK_INT(FROM(preprocessor, NULL, config), golden_code(&rows)) && name) {
             CHECK_TEXT(family.preset->name, name);
             CHECK_INT(vp_json_to_int(&rows.json, vp_json_get(&rows.json, 0, "value"), &value), VP_OK);
             if (!key) CHECK_INT(family.value[VP_SLOT_TOKENS], value);
@@ -443,10 +470,10 @@ static void test_config(void) {
     }
     CHECK_INT(rows.count, 25);
     check_case("canvases given in a checkpoint; tiling disabled");
-    CHECK_INT(from_texts(&family, "{\"image_grid_pinpoints\": [[384, 768], [768, 384]], \"size\": {\"shortest_edge\": 384}, \"patches_per_side\": 27}",
-        "{\"model_type\": \"llava_next\"}", NULL), VP_OK);
+    CHECK_INT(FROM("{\"image_grid_pinpoints\": [[384, 768], [768, 384]], \"size\": {\"shortest_edge\": 384}, \"patches_per_side\": 27}", NULL,
+        "{\"model_type\": \"llava_next\"}"), VP_OK);
     CHECK(family.grid_count == 2 && family.value[VP_SLOT_TILE] == 384);
-    CHECK_INT(from_texts(&family, "{\"crop_to_patches\": false}", "{\"model_type\": \"got_ocr2\"}", NULL), VP_OK);
+    CHECK_INT(FROM("{\"crop_to_patches\": false}", NULL, "{\"model_type\": \"got_ocr2\"}"), VP_OK);
     vp_vision_count c;
     CHECK(vp_family_count(&family, 3000, 2000, &c, NULL) == VP_OK && c.total_tokens == 256);
 }
@@ -461,6 +488,6 @@ static void test_count_tokens(void) {
     CHECK_INT(vp_count_tokens("qwen3-vl", 1, 1080), VP_ERR_RANGE);
 }
 int main(void) {
-    RUN_TESTS(test_golden, test_vectors, test_traps, test_keys, test_properties, test_largest, test_config, test_count_tokens);
+    RUN_TESTS(test_golden, test_vectors, test_traps, test_keys, test_properties, test_largest, test_config, test_layouts, test_count_tokens);
     return check_done("test_families");
 }

@@ -278,7 +278,7 @@ static void test_bad_folders(void) {
     REFUSED("run -p a --model %F/original", 3, "original: this is OLMo's original training format (config.yaml, no config.json)");
     check_case("a folder in both formats is read by its config.json");
     write_text(in_folder("original/config.json"), "[]");
-    REFUSED("run -p a --model %F/original", 3, "original: config.json");
+    REFUSED("run -p a --model %F/original", 3, "original/config.json");
     check_case("more token ids than embedding rows");
     snprintf(from, sizeof from, "%s/config.json", golden);
     config = check_read(from, NULL);
@@ -530,7 +530,16 @@ static void test_other_folders(void) {
         if (text) write_file(in_folder(name), text, bytes);
         free(text);
     }
-    check_case("run: the processor's settings only in processor_config.json");
+    check_case("run: a byte order mark, and Infinity, in config.json");
+    char *config = check_read(in_folder("llava/config.json"), NULL), *marked = (char *)malloc(config ? strlen(config) + 100 : 1);
+    if (CHECK(config && marked)) {
+        sprintf(marked, "\xEF\xBB\xBF{\"time_step_limit\": [0.0, -Infinity, NaN],%s", config + 1);
+        write_text(in_folder("llava/config.json"), marked);
+    }
+    FREE_ALL(config, marked);
+    check_case("run: image_processor in processor_config.json, next to a stale preprocessor_config.json and alone");
+    write_text(in_folder("llava/preprocessor_config.json"), "{\"size\": {\"shortest_edge\": 1}}");
+    CHECK_INT(cli("run tests/golden/othermodels/images/mix-200x150.png --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
     remove(in_folder("llava/preprocessor_config.json"));
     CHECK_INT(cli("run tests/golden/othermodels/images/mix-200x150.png --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
     CHECK_INT(last.err_lines, 0);

@@ -385,6 +385,31 @@ static void test_rope_scaling(void) {
 }
 
 /* InternVL's original names: the golden's config.json with one change is either rejected with an error that names it, or read as the class's default */
+/* which tie_word_embeddings counts, as transformers 5.24 does with files without a head: outer, inner absent, true, false */
+static void test_ties(void) {
+    static const char *const models[][2] = {{"llava", "010111010"}, {"qwen2_5_vl", "010111010"}, {"smolvlm", "000111000"}, {"own_idefics3_a", "000111000"},
+                                            {"qwen3_vl", "000111000"}, {"internvl", "110111000"}, {"gemma3", "111111000"}};
+    static const char *const values[] = {"", "\"tie_word_embeddings\":true,", "\"tie_word_embeddings\":false,"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        char tied[10] = "", place[100], with[100], *at;
+        vp_model_config c;
+        snprintf(place, sizeof place, "othermodels/%s/checkpoint/config.json", models[i][0]);
+        char *text = check_read(check_golden(place), NULL);
+        check_case("tied heads of %s", models[i][0]);
+        while (text && (at = strstr(text, "tie_word_embeddings")) != NULL) *at = '_';
+        for (int k = 0; k < 9 && text; k++) {
+            snprintf(with, sizeof with, "\"text_config\": {%s", values[k % 3]);
+            char *inner = replaced(text, "\"text_config\": {", with);
+            snprintf(with, sizeof with, "{%s", values[k / 3]);
+            char *outer = replaced(inner, "{", with);
+            tied[k] = vp_model_config_parse(outer, strlen(outer), NULL, 0, &c, NULL) != VP_OK ? 'x' : c.tied_head ? '1' : '0';
+            free(inner);
+            free(outer);
+        }
+        free(text);
+        CHECK_TEXT(tied, models[i][1]);
+    }
+}
 static void test_internvl_chat(void) {
     static const struct { const char *from, *to, *where; vp_result code; } rows[] = {
         { "\"ps_version\": \"v2\"", "\"ps_version\": \"v1\"", "ps_version", VP_ERR_UNSUPPORTED },
@@ -487,6 +512,20 @@ static void test_find(void) {
     CHECK(t.dtype == VP_DTYPE_F16 && t.dimensions == 0 && t.bytes == 2 && t.data[1] == 10);
     CHECK_INT(vp_checkpoint_find(cp, "b", &t), VP_OK);
     CHECK(t.dtype == VP_DTYPE_BF16 && t.dimensions == 1 && t.bytes == 0);
+    check_case("find: names of other versions of transformers");
+    static const char other[] = "{" TENSOR("model.language_model.norm.weight", "F16", "1", "0", "2") ","
+        TENSOR("model.vision_tower.x", "F16", "1", "2", "4") "," TENSOR("lm_head.weight", "F16", "1", "4", "6") "," TENSOR("model.visual.x", "F16", "1", "6", "8") "}";
+    static const char *const names[] = {"language_model.model.norm.weight", "model.norm.weight", "vision_tower.x", "vision_tower.vision_model.x", "visual.x",
+                                        "language_model.lm_head.weight", "lm_head.weight"};
+    CHECK_INT(vp_checkpoint_has_head(folder), 0);
+    vp_checkpoint_close(cp);
+    safetensors_write("model.safetensors", other, sizeof other - 1, 8, -1);
+    if (!CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK)) return;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_note(vp_checkpoint_find(cp, names[i], &t) == VP_OK, __FILE__, __LINE__, "no %s", names[i]);
+    CHECK_INT(vp_checkpoint_has_head(folder), 1);
+    vp_checkpoint_close(cp);
+    safetensors_write("model.safetensors", header, sizeof header - 1, 13, -1);
+    if (!CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK)) return;
     check_case("find: errors do not modify the tensor");
     memset(&t, 0x55, sizeof t);
     CHECK_INT(vp_checkpoint_find(cp, "odd", &t), VP_ERR_UNSUPPORTED);
@@ -615,7 +654,7 @@ static void test_folder_errors(void) {
 }
 
 /* model.safetensors of the tiny preset with zeros for data; one fault at a time */
-enum { FAULT_NONE, FAULT_MISSING, FAULT_EXTRA, FAULT_SHAPE, FAULT_RANK, FAULT_TYPE, FAULT_SEVERAL };
+enum { FAULT_NONE, FAULT_BUFFERS, FAULT_MISSING, FAULT_EXTRA, FAULT_SHAPE, FAULT_RANK, FAULT_TYPE, FAULT_SEVERAL };
 static void model_write(const vp_model_config *c, int fault) {
     int64_t i, count = vp_model_tensor_count(c), offset = 0;
     char *header = (char *)malloc(1 << 20), *p = header;
@@ -630,8 +669,11 @@ static void model_write(const vp_model_config *c, int fault) {
         if ((fault == FAULT_SHAPE || fault == FAULT_SEVERAL) && i == 0) s.shape[1]++;
         if (fault == FAULT_RANK && i == 0) { s.shape[0] *= s.shape[1]; s.dimensions = 1; }
         if (fault == FAULT_TYPE && i == 1) { type = "I64"; bytes = 8; }
-        if ((fault == FAULT_EXTRA || fault == FAULT_SEVERAL) && i == 0) p += sprintf(p, TENSOR("extra.weight", "U8", "", "0", "1") ",");
-        if (i == 0 && (fault == FAULT_EXTRA || fault == FAULT_SEVERAL)) offset = 1;
+        if ((fault == FAULT_EXTRA || fault == FAULT_SEVERAL) && i == 0) p += sprintf(p, TENSOR("extra.weight", "F16", "1", "0", "2") ",");
+        if (fault == FAULT_BUFFERS && i == 0)
+            p += sprintf(p, TENSOR("a.rotary_emb.inv_freq", "F16", "1", "0", "2") "," TENSOR("position_ids", "I64", "1", "2", "10") ","
+                            TENSOR("flag", "BOOL", "1", "10", "11") "," TENSOR("scalar", "F16", "", "11", "13") "," TENSOR("empty", "F32", "0,5", "13", "13") ",");
+        if (i == 0) offset = fault == FAULT_EXTRA || fault == FAULT_SEVERAL ? 2 : fault == FAULT_BUFFERS ? 13 : 0;
         bytes *= s.shape[0] * (s.dimensions == 2 ? s.shape[1] : 1);
         p += sprintf(p, "\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld", s.name, type, (long long)s.shape[0]);
         if (s.dimensions == 2) p += sprintf(p, ",%lld", (long long)s.shape[1]);
@@ -652,14 +694,14 @@ static void model_write(const vp_model_config *c, int fault) {
 
 static void test_model_faults(void) {
     static const struct { int fault; vp_result code; const char *text; } cases[] = {
-        {FAULT_NONE, VP_OK, ""},
+        {FAULT_NONE, VP_OK, ""}, {FAULT_BUFFERS, VP_OK, ""},
         {FAULT_MISSING, VP_ERR_MISMATCH, "1 missing: model.transformer.ln_f.weight [128]"},
-        {FAULT_EXTRA, VP_ERR_MISMATCH, "1 extra: extra.weight []"},
+        {FAULT_EXTRA, VP_ERR_MISMATCH, "1 extra: extra.weight [1]"},
         {FAULT_SHAPE, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [320, 129], expected [320, 128]"},
         {FAULT_RANK, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [40960], expected [320, 128]"},
         {FAULT_TYPE, VP_ERR_UNSUPPORTED, "1 of an unusable type: model.transformer.wte.new_embedding is I64, not F32, BF16 or F16"},
         {FAULT_SEVERAL, VP_ERR_MISMATCH,
-         "1 missing: model.transformer.ln_f.weight [128]; 1 extra: extra.weight []; "
+         "1 missing: model.transformer.ln_f.weight [128]; 1 extra: extra.weight [1]; "
          "1 misshapen: model.transformer.wte.embedding is [320, 129], expected [320, 128]"},
     };
     vp_model_config c;
@@ -874,7 +916,7 @@ static void test_memory(void) {
 
 int main(void) {
     if (!folder_make("checkpoint")) return 1;
-    RUN_TESTS(test_conversions, test_config, test_presets, test_rope_scaling, test_internvl_chat,
+    RUN_TESTS(test_conversions, test_config, test_presets, test_rope_scaling, test_internvl_chat, test_ties,
               test_published_configs, test_headers, test_find, test_folders, test_folder_errors, test_model_faults,
               test_original_format, test_advise, test_golden_models, test_file_read, test_memory);
     remove_folder(folder);
