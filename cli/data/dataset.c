@@ -1002,6 +1002,16 @@ static char *task_name(const char *name, const char *path) {
     dot = is_folder(path) ? NULL : strrchr(start, '.');
     return copy_text(start, (size_t)((dot && dot > start ? dot : end) - start));
 }
+/* Rejects names of files that a report would not find or that cannot be written. Returns 0 or EXIT_USAGE. */
+static int check_task_name(const char *name) {
+    enum { TASK_BYTES_MOST = 150 };
+    return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) <= TASK_BYTES_MOST
+               ? 0
+               : complain(EXIT_USAGE,
+                          "the data set's name, \"%.200s\", becomes part of file names: it must have 1 to %d bytes, no "
+                          "slash, and not begin with a period, since report skips hidden files; choose another with "
+                          "--dataset_name", name, TASK_BYTES_MOST);
+}
 static void set_metric(struct dataset *dataset, vp_score_metric metric, const char *from, const char *detail) {
     dataset->metric = metric;
     snprintf(dataset->metric_from, sizeof dataset->metric_from, "%s%.60s", from, detail);
@@ -1066,6 +1076,7 @@ int dataset_load(const struct data_settings *settings, const struct model *model
     dataset->settings = settings;
     dataset->source.fd = dataset->notes.fd = -1;
     dataset->task = task_name(settings->dataset_name, dataset->path);
+    if (check_task_name(dataset->task)) return EXIT_USAGE;
     dataset->defaults = vp_prompt_dataset_find(dataset->task);
     for (char *byte = dataset->task; *byte; byte++) if (*byte == '_') *byte = '-';
     vp_result result = find_records(&loader, &error);

@@ -507,6 +507,14 @@ static void test_same_rejections(void) {
     check_case("samples without an answer among others are counted");
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\"}\n{\"question\": \"b?\", \"answer\": null}\n");
     EXITS(cli(PLAN "%F/k.jsonl"), 0, err, "1 of 2 samples have no answer to compare with");
+    check_case("names that report would not find, and those that no file can have");
+    write_text(in_folder(".k.jsonl"), "{\"question\": \"a?\"}\n");
+    REFUSED(PLAN "%F/.k.jsonl", 2, "\".k\", becomes part of file names");
+    REFUSED(PLAN "%F/k.jsonl --dataset_name .", 2, "not begin with a period, since report skips hidden files");
+    CHECK_INT(cli(PLAN "%F/.k.jsonl --dataset_name k"), 0);
+    char many[300] = PLAN "%F/k.jsonl --dataset_name ";
+    memset(many + strlen(many), 'n', 151);
+    REFUSED(many, 2, "1 to 150 bytes");
     check_case("notes on data: few reference answers, repeated ids");
     write_text(in_folder("k.jsonl"), "{\"id\": 4, \"question\": \"a?\", \"answers\": [\"b\"]}\n{\"id\": 4, \"question\": \"\", \"answers\": [\"b\", \"b\", \"c\"]}\n");
     CHECK_INT(cli(PLAN "%F/k.jsonl"), 0);
