@@ -320,9 +320,17 @@ static void warn_of_early_piece(struct served_run *state) {
         text_list_add(&state->timed.warnings, "%zu pieces came for %lld tokens: some pieces contain no token",
                       served->piece_count, (long long)served->usage.completion_tokens);
 }
-/* An image costs at least its own tokens. */
+/* An image costs at least its own tokens, and the same request always has as many. */
 static void warn_of_dropped_image(struct served_run *state) {
-    const int64_t prompt = state->timed.runs[0].served->usage.prompt_tokens;
+    int64_t prompt = -1, most = -1;
+    for (int32_t i = 0; i < state->timed.count; i++) {
+        const int64_t tokens = state->timed.runs[i].served->usage.prompt_tokens;
+        if (tokens >= 0 && (prompt < 0 || tokens < prompt)) prompt = tokens;
+        if (tokens > most) most = tokens;
+    }
+    if (state->image_count && prompt < most)
+        text_list_add(&state->timed.warnings, "the prompts of equal requests have %lld to %lld tokens: the server "
+                      "dropped an image in some; run vlmprof audit --repeat 10", (long long)prompt, (long long)most);
     if (!state->family || prompt < 0 || prompt >= rule_sum(state)) return;
     text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, but by the rule of %s the image%s alone "
                   "ha%s %lld: the server dropped %s or does not count %s; run vlmprof audit", (long long)prompt,
@@ -363,8 +371,8 @@ static void served_warn(const struct options *options, struct served_run *state)
                           (long long)served->usage.completion_tokens, (long long)wanted);
     }
     if (new_count)
-        text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s, so their times include "
-                                              "connecting",
+        text_list_add(&state->timed.warnings,
+                      "%d of %d runs opened a new connection%s; T_client_delay includes connecting",
                       new_count, state->timed.count, new_count > 1 ? " because the server had closed the previous "
                                                                      "one" : "");
     if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0
@@ -574,8 +582,10 @@ static void print_served_json(const struct options *options, const struct served
     put_served_request(&writer, state);
     put_served_answer(&writer, state);
     runs_put_count(&writer, timed);
-    for (int metric = 0; metric < METRIC_ENERGY; metric++)
-        PUT(&writer, KEY(METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric)));
+    for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        const double mean = metric_mean(timed->runs, timed->count, metric);
+        if (!is_left_out(metric, mean)) PUT(&writer, KEY(METRIC_KEYS[metric], mean));
+    }
     runs_put_rates(&writer, timed);
     put_null_reasons(&writer, timed->runs, timed->count);
     PUT(&writer, KEY_ARRAY("itl")); /* gaps of all runs, in order */

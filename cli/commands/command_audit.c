@@ -36,8 +36,8 @@ static const struct option_spec AUDIT_OPTIONS[] = {
     OPTION_REQUEST_KNOB,
     OPTION_GROUP("the rule"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "the model family; its keys are options (--max_pixels N), as in tile, for a server with other settings",
-     .is_required = 1, .because = "vlmprof tile --list_families shows all"},
+     "the model family, or its Hugging Face id; its keys are options (--max_pixels N), as in tile, for a server with "
+     "other settings (default: guessed from the server's names for its model)"},
     OPTION_GROUP("the images"),
     {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL,
      "number of sizes to send, chosen at the edge cases of the rule: 12 to 1000"},
@@ -48,6 +48,8 @@ static const struct option_spec AUDIT_OPTIONS[] = {
      "that adds less time than a text token suggests that the server prunes"},
     {"images_per_request", COUNT, "N", NULL, 2, 16, NULL,
      "then send requests with 2 to N of the images; each image must count as many tokens as when sent alone"},
+    {"repeat", COUNT, "N", "1", 1, 1000, NULL,
+     "send images of each size N times; a server that drops some of them counts fewer tokens in some requests"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -60,6 +62,7 @@ struct asked {
     int is_counted, is_counted_without; /* flags: usage and usage_without are set */
     vp_chat_usage usage, usage_without;
     char *refusal; /* the server's error text; NULL if it answered */
+    int32_t requests, fewer; int64_t least; /* with the knobs; of them with fewer prompt tokens; the fewest */
 };
 /* The quantity that is judged. MEASURE_PROMPT: prompt tokens minus those of the text, compared with all tokens of the
  * rule. MEASURE_IMAGE and MEASURE_FEATURES: image tokens in usage, compared with all tokens of the rule or only its
@@ -138,12 +141,35 @@ static void split_rules(struct audit *audit) {
     }
     free(published);
 }
-/* Makes the rule from the options, and the same rule with the knobs applied. Returns 0 or an exit code. */
-static int make_rules(const struct options *options, struct audit *audit) {
+/* Connects. Returns 0 or an exit code. */
+static int open_server(const struct options *options, struct audit *audit) {
+    int code = endpoint_open(endpoint_settings_of(options), text_of(options, "endpoint"),
+                             text_of(options, "endpoint_model"), &audit->endpoint);
+    return code ? code : endpoint_choose_model(&audit->endpoint);
+}
+/* Takes the family of --family, or that of the server's model. Returns 0 or an exit code. */
+static int find_family(const struct options *options, struct audit *audit) {
+    char *name = NULL;
     int code;
     audit->rule = zeroed(1, sizeof *audit->rule);
     audit->without = zeroed(1, sizeof *audit->without);
-    if ((code = family_by_name("family", text_of(options, "family"), &audit->rule->family)) != 0
+    if (text_of(options, "family")) return family_by_name("family", text_of(options, "family"), &audit->rule->family);
+    if ((code = open_server(options, audit)) != 0) return code;
+    const vp_family_preset *family = endpoint_family(&audit->endpoint, &name);
+    if (!family)
+        return complain(EXIT_USAGE, "audit needs --family NAME: no family is known by the model's name %.200s; vlmprof "
+                        "tile --list_families shows all", audit->endpoint.model);
+    vp_family_default(family, &audit->rule->family);
+    text_list_add(&audit->notes, "the family %s was guessed from the model's name %.300s; --family sets another",
+                  family->name, name);
+    print_note("vlmprof: family: %s, guessed from the model's name %.300s\n", family->name, name);
+    free(name);
+    return 0;
+}
+/* Makes the rule from the options, and the same rule with the knobs applied. Returns 0 or an exit code. */
+static int make_rules(const struct options *options, struct audit *audit) {
+    int code;
+    if ((code = find_family(options, audit)) != 0
         || (code = family_set_keys(family_keys_of(options), &audit->rule->family, 1)) != 0
         || (code = knobs_add_all(opt(options, "request_knob"), &audit->knobs)) != 0)
         return code;
@@ -176,10 +202,7 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
         if (audit_count(audit->without, width, height, &asked->without, NULL) != VP_OK)
             asked->without.total_tokens = -1;
     }
-    if ((code = endpoint_open(endpoint_settings_of(options), text_of(options, "endpoint"),
-                              text_of(options, "endpoint_model"), &audit->endpoint)) != 0)
-        return code;
-    return endpoint_choose_model(&audit->endpoint);
+    return audit->endpoint.server ? 0 : open_server(options, audit);
 }
 
 /* ---- requests */
@@ -218,6 +241,15 @@ static int is_refusal(int code, int status) {
     return code == EXIT_DEVICE && status >= 400 && status != 401 && status != 403 && status != 404 && status != 429
            && status != 503;
 }
+/* Keeps the count with the most tokens of a size's requests, and counts those with fewer. */
+static void keep_usage(struct asked *asked, const vp_chat_usage *usage) {
+    const int64_t tokens = usage->prompt_tokens, most = asked->usage.prompt_tokens;
+    if (!asked->requests || tokens < asked->least) asked->least = tokens;
+    if (asked->requests && tokens < most) asked->fewer++;
+    if (asked->requests && tokens > most) asked->fewer = asked->requests;
+    if (!asked->requests++ || tokens > most) asked->usage = *usage;
+    asked->is_counted = 1;
+}
 /* Sends an image of a size. Returns 0, also if the server rejects it, or an exit code after a complaint. */
 static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     const uint64_t number = ask_mark();
@@ -226,11 +258,13 @@ static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     struct answer answer;
     scene_draw(asked->corner.width_px, asked->corner.height_px, number, &picture);
     int code = ask_usage(audit, &(struct request){&picture, 1, QUESTION, with_knobs}, &answer, reason, sizeof reason);
-    if (with_knobs) asked->usage = answer.usage; else asked->usage_without = answer.usage;
     picture_free(&picture);
-    if (!code) {
-        if (with_knobs) asked->is_counted = 1; else asked->is_counted_without = 1;
+    if (!code && with_knobs) keep_usage(asked, &answer.usage);
+    else if (!code) {
+        asked->usage_without = answer.usage;
+        asked->is_counted_without = 1;
     } else if (is_refusal(code, answer.status) && with_knobs) {
+        free(asked->refusal);
         asked->refusal = copy_text(reason, strlen(reason));
         text_list_add(&audit->refusals, "%dx%d: %s", asked->corner.width_px, asked->corner.height_px, reason);
         audit->refused++;
@@ -258,8 +292,9 @@ static int measure_without(struct audit *audit) {
     }
     return code;
 }
-/* Sends only the text, then each size. After Ctrl-C the counts so far are kept. Returns 0 or an exit code. */
-static int audit_measure(struct audit *audit) {
+/* Sends only the text, then each size, `repeats` times. After Ctrl-C the counts so far are kept. Returns 0 or an exit
+ * code. */
+static int audit_measure(struct audit *audit, int64_t repeats) {
     char reason[LINE_BYTES];
     struct answer answer;
     end_in_order();
@@ -276,6 +311,13 @@ static int audit_measure(struct audit *audit) {
                       asked->corner.height_px);
         code = ask_size(audit, asked, 1);
     }
+    for (int64_t round = 1; round < repeats && !code && !interrupted; round++)
+        for (size_t i = 0; i < audit->done && !code && !interrupted; i++) {
+            if (!audit->asked[i].is_counted) continue;
+            show_progress("round %lld of %lld, image %zu of %zu", (long long)round + 1, (long long)repeats, i + 1,
+                          audit->done);
+            code = ask_size(audit, &audit->asked[i], 1);
+        }
     if (!code) code = measure_without(audit);
     close_progress();
     return interrupted ? EXIT_INTERRUPTED : code;
@@ -314,6 +356,22 @@ static int judge_by(struct audit *audit, enum measure by) {
     if (audit->size_count) audit_judge(audit->rule, audit->sizes, audit->size_count, &audit->verdict);
     return audit->size_count > 0;
 }
+/* Equal sizes must have equally many tokens in all their requests. */
+static void judge_repeats(struct audit *audit) {
+    const struct asked *first = NULL;
+    size_t requests = 0, fewer = 0;
+    for (size_t i = 0; i < audit->done; i++) {
+        const struct asked *asked = &audit->asked[i];
+        requests += (size_t)asked->requests;
+        fewer += (size_t)asked->fewer;
+        if (asked->fewer && !first) first = asked;
+    }
+    if (first)
+        text_list_add(&audit->together, "image dropped at times: %zu of %zu requests have fewer prompt tokens than "
+                      "others of their size; the first is %dx%d: %lld instead of %lld", fewer, requests,
+                      first->corner.width_px, first->corner.height_px, (long long)first->least,
+                      (long long)first->usage.prompt_tokens);
+}
 /* Judges by prompt tokens. If they differ from the rule but the image tokens in usage agree, judges by those. Returns
  * 0, or an exit code if nothing was counted. */
 static int audit_decide(struct audit *audit) {
@@ -326,6 +384,7 @@ static int audit_decide(struct audit *audit) {
     if (prompt_is_judged && !(is_judged && audit->verdict.is_equal)) is_judged = judge_by(audit, MEASURE_PROMPT);
     else if (!is_judged) is_judged = judge_by(audit, MEASURE_IMAGE);
     if (is_judged) {
+        judge_repeats(audit);
         audit_words(audit->rule, audit->sizes, audit->size_count, &audit->verdict, &audit->words);
         if (audit->refused)
             text_list_add(&audit->words, "the server refused %zu of %zu sizes", audit->refused, audit->done);
@@ -448,7 +507,7 @@ static const struct table_column ADDED_COLUMNS[] = {
     {ADDED(alone), "alone", "alone"}, {ADDED(added), "added", "added"}};
 
 /* ---- as text */
-enum { WITH_IMAGE = 1, WITH_CACHED = 2, WITH_KNOBS = 4 };
+enum { WITH_IMAGE = 1, WITH_CACHED = 2, WITH_KNOBS = 4, WITH_REPEATS = 8 };
 #define AUDIT_CELL(name, value) \
     static void name(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) { \
         static const struct audit_size none; \
@@ -476,6 +535,7 @@ static const struct table_column AUDIT_COLUMNS[] = {
     {CELL_MADE(cell_by_rule), "image_tokens_by_rule", "by rule"}, {CELL_MADE(cell_measured), "image_tokens_measured"},
     {CELL_MADE(cell_counted), NULL, "counted"},
     {CELL_MADE(cell_difference), "difference", "difference", .format = "%+.0f"},
+    {ASKED(requests), "num_requests"}, {ASKED(fewer), "num_fewer"}, {ASKED(fewer), NULL, "fewer", .in = WITH_REPEATS},
     {ASKED(usage.image_tokens), NULL, "image_tokens", .rules = COLUMN_FROM_0, .in = WITH_IMAGE},
     {ASKED(usage.cached_tokens), NULL, "cached", .rules = COLUMN_FROM_0, .in = WITH_CACHED},
     {ASKED(without.total_tokens), NULL, "rule without knobs", .rules = COLUMN_FROM_0, .in = WITH_KNOBS},
@@ -505,6 +565,7 @@ static int print_audit(const struct audit *audit) {
         if (asked->usage.image_tokens >= 0 && asked->usage.image_tokens != audit->sizes[audit->size_of[i]].measured)
             table.has |= WITH_IMAGE;
         if (asked->usage.cached_tokens > 0) table.has |= WITH_CACHED;
+        if (asked->requests > 1) table.has |= WITH_REPEATS;
     }
     for (size_t i = 0; i < audit->together.count; i++)
         document_text(&document, BLOCK_LINE, "%s%s", i ? "" : "verdict: different: ", audit->together.items[i]);
@@ -537,8 +598,9 @@ static int print_audit(const struct audit *audit) {
 /* ---- as JSON */
 static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
     const struct audit_verdict *verdict = &audit->verdict;
-    PUT(writer, KEY("verdict", verdict->is_equal ? "equal" : "different"),
-        KEY("cause", verdict->is_equal ? NULL : audit_cause_name(verdict->cause)), KEY("offset", verdict->offset),
+    PUT(writer, KEY("verdict", verdict->is_equal && !audit->together.count ? "equal" : "different"),
+        KEY("cause", !verdict->is_equal ? audit_cause_name(verdict->cause)
+                     : audit->together.count ? audit_cause_name(AUDIT_DROPPED) : NULL), KEY("offset", verdict->offset),
         KEY("different_sizes", verdict->different));
     vp_json_key(writer, "first_difference");
     if (verdict->is_equal) vp_json_null(writer);
@@ -613,8 +675,9 @@ static void print_audit_json(const struct options *options, const struct audit *
             table_put_row(&writer, &together, i);
             vp_json_end_object(&writer);
         }
-        PUT(&writer, END_ARRAY, KEY_TEXTS("together_words", &audit->together));
+        PUT(&writer, END_ARRAY);
     }
+    PUT(&writer, KEY_TEXTS("together_words", &audit->together));
     if (is_given(options, "pruning_rounds")) put_cost(&writer, &audit->cost);
     PUT(&writer, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
         KEY_OBJECT("provenance"));
@@ -643,7 +706,7 @@ static int run_command(const struct options *options) {
     int code, stopped;
     if ((code = audit_prepare(options, &audit)) == 0) {
         for (size_t i = 0; i < audit.endpoint.warnings.count; i++) complain(0, "%s", audit.endpoint.warnings.items[i]);
-        stopped = audit_measure(&audit);
+        stopped = audit_measure(&audit, number_of(options, "repeat"));
         /* an early stop must not hide counts; if there are none, its exit code and message are enough */
         code = stopped && audit.done == audit.refused ? stopped : audit_decide(&audit);
         if (!code && !stopped && is_given(options, "images_per_request")) stopped = audit_together(options, &audit);
@@ -662,7 +725,7 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_audit = {
-    "audit", "--endpoint URL --endpoint_model NAME --family NAME",
+    "audit", "--endpoint URL [--endpoint_model NAME] [--family NAME]",
     "check that a server counts image tokens by its model's rule and obeys a request's knobs; exit 1 if not",
     "vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2_vl_hf\n"
     "  vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2_vl_hf \\\n"

@@ -177,7 +177,7 @@ static struct plan_settings plan_settings_of(const struct options *options) {
         .importance_scores_file = text_of(options, "importance_scores_file"), .weights = text_of(options, "weights"),
         .sampling_strategy = text_of(options, "sampling_strategy"),
         .servers = {opt(options, "endpoint"), opt(options, "endpoint_model"), opt(options, "request_knob"),
-                    text_of(options, "family"), family_keys_of(options)},
+                    endpoint_settings_of(options), text_of(options, "family"), family_keys_of(options)},
         .run_count = (int32_t)number_of(options, "num_runs_per_sample"),
         .ignore_eos = is_given(options, "ignore_eos")};
     for (int knob = 0; knob < KNOB_EACH_END; knob++)

@@ -20,6 +20,7 @@ void variants_free(struct variants *variants) {
     }
     free(variants->items);
     knobs_free(&variants->knobs);
+    text_list_free(&variants->models);
 }
 
 /* The base of a URL. A URL with a user or a password is rejected, because it would be in every file. */
@@ -91,11 +92,24 @@ static int add_variant(const struct variant_settings *settings, struct variants 
                             model);
     return variant_family(settings, variant);
 }
+/* Takes the names of --endpoint_model, or asks each server for its only one. Returns 0 or an exit code. */
+static int choose_models(const struct variant_settings *settings, struct text_list *models) {
+    int code = 0;
+    for (size_t i = 0; i < settings->models->count; i++) text_list_copy(models, settings->models->items[i]);
+    for (size_t i = 0; i < settings->endpoints->count && !settings->models->given && !code; i++) {
+        struct endpoint endpoint;
+        code = endpoint_open(settings->client, settings->endpoints->items[i], NULL, &endpoint);
+        if (!code && (code = endpoint_choose_model(&endpoint)) == 0) text_list_copy(models, endpoint.model);
+        endpoint_close(&endpoint);
+    }
+    return code;
+}
 int variants_make(const struct variant_settings *settings, struct variants *variants) {
-    const struct option_value *urls = settings->endpoints, *models = settings->models;
+    const struct option_value *urls = settings->endpoints;
+    const struct text_list *models = &variants->models;
+    int code = choose_models(settings, &variants->models);
     const size_t pairs = urls->count > models->count ? urls->count : models->count;
-    int code;
-    if (!models->given) return complain(EXIT_USAGE, "sweep --endpoint needs --endpoint_model NAME...");
+    if (code) return code;
     if (urls->count != models->count && urls->count > 1 && models->count > 1)
         return complain(EXIT_USAGE, "--endpoint has %zu servers, but --endpoint_model has %zu names; expected one name "
                                     "for all servers, one server for all names, or as many names as servers",

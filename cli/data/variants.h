@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/options.h"
 #include "results/knobs.h"
+#include "server/endpoint.h"
 #include "server/request_knobs.h"
 #include "tile/family.h"
 #include "vlmprof_chat.h"
@@ -15,7 +16,8 @@
      "servers to measure instead of a model: vLLM, SGLang, llama.cpp, TGI, Ollama or hosted ones; see help servers"}
 #define OPTION_ENDPOINT_MODELS \
     {"endpoint_model", TEXTS, "NAME...", NULL, 0, 0, NULL, \
-     "model names on the servers: one for all servers, several for one server, or one for each server in order"}
+     "model names on the servers: one for all servers, several for one server, or one for each server in order " \
+     "(default: the only model of each)"}
 #define OPTION_FAMILY_OF_SERVERS \
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
      "the model's family, with its keys as options: image tokens are counted by its rule, also for " \
@@ -29,11 +31,16 @@ struct variant {
     char *words;            /* "max_pixels=1024 detail=low"; "" without knobs */
     vp_family *family;      /* counts image tokens with the knobs' settings; NULL without --family */
 };
-struct variants { struct variant *items; size_t count; struct request_knobs knobs; };
+struct variants {
+    struct variant *items; size_t count;
+    struct request_knobs knobs;
+    struct text_list models; /* as given, or the only model of each server */
+};
 
 /* What the variants are made from. */
 struct variant_settings {
     const struct option_value *endpoints, *models, *request_knobs;
+    struct endpoint_settings client; /* to ask a server for its model */
     const char *family; /* NULL if it is not given */
     struct family_keys keys;
 };

@@ -128,6 +128,7 @@ static void put_served_run(vp_json_writer *writer, const struct served *served) 
     result.attempts = served->attempts;
     result.new_connection = served->is_new_connection;
     result.streamed = served->is_streamed;
+    result.image_dropped = served->image_dropped;
     result.sent_ms = served_ms(served->sent_ns);
     result.headers_ms = served_ms(served->headers_ns);
     result.first_output_ms = served_ms(served->first_output_ns);
@@ -146,7 +147,12 @@ void put_served_point(vp_json_writer *writer, const struct point *point, const s
         put_run_gaps(writer, point->runs[i].served);
         PUT(writer, END_ARRAY);
     }
-    PUT(writer, END_ARRAY, KEY_ARRAY("served_runs"));
+    int dropped = -1;
+    for (int32_t i = 0; i < point->run_count; i++)
+        if (point->runs[i].served->image_dropped > dropped) dropped = point->runs[i].served->image_dropped;
+    PUT(writer, END_ARRAY);
+    if (dropped >= 0) PUT(writer, KEY_BOOL("image_dropped", dropped));
+    PUT(writer, KEY_ARRAY("served_runs"));
     for (int32_t i = 0; i < point->run_count; i++) put_served_run(writer, point->runs[i].served);
     PUT(writer, END_ARRAY);
 }

@@ -89,7 +89,7 @@ static void warn_of_files(struct report *report) {
                 {"version", offsetof(struct result_file, version)}};
     const struct results *results = report->results;
     int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0,
-            served = 0, cached = 0, divided = 0;
+            served = 0, cached = 0, dropped = 0, divided = 0;
     const char *reason = NULL, *caches, *own = NULL;
     char differ[64] = "";
     for (size_t i = 0; i < results->count; i++) {
@@ -104,6 +104,7 @@ static void warn_of_files(struct report *report) {
         divided += file->divides_anew;
         served += file->is_served;
         cached += file->cached_runs > 0 ? file->cached_runs : 0;
+        dropped += file->dropped_runs > 0 ? file->dropped_runs : 0;
         if (*file->own_stages) own = file->own_stages;
         if (!file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)] && !*file->own_stages)
             *(file->is_foreign ? &foreign : &coarse) += 1;
@@ -122,7 +123,11 @@ static void warn_of_files(struct report *report) {
                       differ);
     if (results_differ_in_caches(results, &caches))
         text_list_add(&report->warnings, "the files differ in %s: a cached image or prompt costs less", caches);
-    warn_of_cached_runs(&report->warnings, cached, runs);
+    warn_of_served_runs(&report->warnings, cached, dropped, runs);
+    if (dropped)
+        text_list_add(&report->findings,
+                      "the server dropped an image in %lld of %lld runs, or does not count it: their times and answers "
+                      "are not those of the images", (long long)dropped, (long long)runs);
     if (failed || missing)
         text_list_add(&report->warnings,
                       "%lld point%s failed and %lld %s not measured yet; the numbers do not include them%s%.400s",
@@ -502,6 +507,12 @@ static void find_agreement(struct report *report, size_t group) {
     text_list_add(&report->findings, "%s", text.data);
     free(text.data);
 }
+int report_has_stages(const struct report *report) {
+    int is_known = !are_all_served(report->results);
+    for (size_t i = 0; i < report->results->count; i++)
+        is_known |= report->items[i].mean[METRIC_VISION] > 0 || report->items[i].mean[METRIC_PREFILL] > 0;
+    return is_known;
+}
 /* From outside a server, only the first token divides the time of a request. */
 static void find_first_token(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -511,7 +522,7 @@ static void find_first_token(struct report *report) {
         if (share < low) low = share;
         if (share > high) high = share;
     }
-    text_list_add(&report->findings, "%s", STAGES_UNKNOWN_TEXT);
+    if (!report_has_stages(report)) text_list_add(&report->findings, "%s", STAGES_UNKNOWN_TEXT);
     if (high > 0)
         text_list_add(&report->findings, "the time to the first token is %s of a request",
                       shares_text(low, high, shares));
@@ -607,7 +618,7 @@ void report_make(struct report *report, const struct results *results, const str
         }
         find_agreement(report, i);
     }
-    if (!are_all_served(results)) find_dominant(report);
+    if (report_has_stages(report)) find_dominant(report);
     report->stage_findings = report->findings.count;
     if (are_all_served(results)) {
         find_first_token(report);

@@ -45,6 +45,7 @@ struct report {
 
 /* Replaces the stages in reports of only servers. */
 extern const char STAGES_UNKNOWN_TEXT[];
+int report_has_stages(const struct report *report); /* returns 1 if stages are known: of the engine, or from a server */
 
 /* results must live as long as the report. report_add_categories reads the result files again for --by FIELD (may be
  * NULL); it returns 0 or an exit code. */

@@ -122,7 +122,8 @@ static void write_latencies(struct document *document, const struct report *repo
     const int is_served = are_all_served(results);
     int has_intervals = 0;
     const struct table table =
-        TABLE(LATENCIES, report->items, results->count, results, is_served ? WITH_CACHES : WITH_STAGES);
+        TABLE(LATENCIES, report->items, results->count, results,
+              (is_served ? WITH_CACHES : 0) | (report_has_stages(report) ? WITH_STAGES : 0));
     for (size_t i = 0; i < results->count; i++) has_intervals |= isfinite(report->items[i].p50[METRIC_TOTAL].low);
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples%s",
                   has_intervals ? " [95 % interval]" : "");
@@ -139,7 +140,7 @@ static void write_latencies(struct document *document, const struct report *repo
                           TPOT_TOKENS_LEAST);
             break;
         }
-        document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
+        if (!report_has_stages(report)) document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
         served_terms_add(document, explained, sizeof explained / sizeof *explained);
         return;
     }

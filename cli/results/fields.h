@@ -216,13 +216,15 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
 #define SERVED_RUN_ROWS(ROW, AT, S) \
     ANY_RUN_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "served", pass.served, "result of a server's pass", .of = &SERVED, .is_pointer = 1)
-/* times since the start of the request; -1: the event did not happen */
+/* times since the first byte sent, in older journals since the start of the request; -1: the event did not happen */
 #define SERVED_NS(S, AT, key, words) AT(S, INT, #key, key, words, .least = -1, .most = LINE_NS_MAX)
 #define SERVED_PIECES(S, AT, key, member, words, max) \
     AT(S, INTS, key, pieces, words, .stride = sizeof(vp_chat_piece), .item = offsetof(vp_chat_piece, member), \
        .item_bytes = sizeof(int64_t), FIELD_COUNT_AT(S, piece_count), .most = max)
 #define SERVED_PASS_ROWS(AT, S) \
-    SERVED_NS(S, AT, sent_ns, "first byte sent") \
+    AT(S, INT, "delay_ns", delay_ns, "time until the first byte was sent", .most = LINE_NS_MAX, .is_optional = 1, \
+       .null = "an older journal") \
+    SERVED_NS(S, AT, sent_ns, "0; in older journals the time until the first byte was sent") \
     SERVED_NS(S, AT, headers_ns, "response headers received") \
     SERVED_NS(S, AT, end_ns, "end of the body") \
     SERVED_NS(S, AT, first_ns, "first piece of the answer") \
@@ -563,11 +565,13 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         .least = 1, .most = INT32_MAX) \
     ROW(S, TRUTH, new_connection, "the times include connecting") \
     ROW(S, TRUTH, streamed, "false: the answer came in one body, so TTFT is not known") \
-    ROW(S, NUMBER, sent_ms, "first byte sent", .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, headers_ms, "response headers received", \
-        .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, sent_ms, "0, from which times count: the first byte sent; in older files, T_client_delay", \
+        .unit = "ms", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, headers_ms, "response headers received", .unit = "ms", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, first_output_ms, "first piece that is not reasoning", \
-        .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
+        .unit = "ms", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, TRUTH, image_dropped, "the prompt has too few tokens for its images: the server dropped one, or does not " \
+        "count it", .null = "text only, or not known", .is_optional = 1) \
     ROW(S, JSON, server_timings, "the server's own times, under its names", .null = "none reported")
 
 /* ---- a result file before its rows */
@@ -771,6 +775,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(OBJECT, "stops", "number of points by what ended their runs", .of = &STOPS) \
     ELSE(INT, "num_cached_runs", "server only: runs in which half of the prompt or more came from its cache", \
          .is_optional = 1) \
+    ELSE(INT, "num_dropped_image_runs", "server only: runs with image_dropped", .is_optional = 1) \
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS ", over the twins of all samples", .of = &OUTSIDE, \
          .is_optional = 1, .null = "see null_reasons") \
     ELSE(JSON, "null_reasons", "server only: why keys are null, by key", .is_optional = 1)
@@ -868,6 +873,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define ROW_SERVED_ROWS(ELSE) \
     ELSE(OBJECT, "usage", "server only: token counts of the first run", .of = &USAGE) \
     ELSE(LIST, "itl", "server only: one list per run, times between consecutive pieces of the answer", .unit = "ms") \
+    ELSE(TRUTH, "image_dropped", "server only: a run has image_dropped", .is_optional = 1, \
+         .null = "text only, or not known") \
     ELSE(OBJECTS, "served_runs", "server only: details of each run", .of = &SERVED_RESULT) \
     ELSE(OBJECT, "twins", "server only: this sample's pairs, from which T_image_outside is computed", \
          .of = &RESULT_TWINS, .null = "--twins was not given, or there is no image") \

@@ -3,6 +3,7 @@
 #include "results/metrics.h"
 
 #include "base/document.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_statistics.h"
@@ -95,7 +96,12 @@ int is_prompt_cached(const struct pass_result *run) {
     const vp_chat_usage *usage = run->served ? &run->served->usage : NULL;
     return usage && usage->prompt_tokens > 0 && usage->cached_tokens * 2 >= usage->prompt_tokens;
 }
-void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64_t run_count) {
+void warn_of_served_runs(struct text_list *warnings, int64_t cached_count, int64_t dropped_count, int64_t run_count) {
+    if (dropped_count)
+        text_list_add(warnings,
+                      "image dropped: in %lld of %lld runs the prompt has too few tokens for its images, so the server "
+                      "dropped one or does not count it; rows have image_dropped; run vlmprof audit --repeat 10",
+                      (long long)dropped_count, (long long)run_count);
     if (cached_count)
         text_list_add(warnings,
                       "the server read at least half of the prompt from a cache in %lld of %lld runs: their TTFT is "
@@ -107,9 +113,39 @@ static int is_buffered(const struct served *served) {
     const int64_t first = served->pieces[0].at_ns, span = served->pieces[served->piece_count - 1].at_ns - first;
     return span < 1000000 && span < first / 1000;
 }
+void served_read_timings(struct served *served) {
+    static const struct { int which; const char *name; } names[] = {
+        {SERVER_QUEUE, "queue"}, {SERVER_QUEUE, "queued"}, {SERVER_PREPROCESS, "preprocess"},
+        {SERVER_PREPROCESS, "processor"}, {SERVER_ENCODER, "encoder"}, {SERVER_ENCODER, "mm_encoder"},
+        {SERVER_ENCODER, "vision_encode"}, {SERVER_ENCODER, "vision_encoder"}, {SERVER_PREFILL, "prefill"}};
+    static const struct { const char *end; double ms; } units[] = {
+        {"_time_ms", 1}, {"_ms", 1}, {"_time", 1e3}, {"_time_s", 1e3}, {"_s", 1e3}};
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    for (int i = 0; i < SERVER_TIMES; i++) served->server_ms[i] = (double)NAN;
+    if (!served->timings || parse_json(&parsed, served->timings, strlen(served->timings), NULL) != VP_OK) return;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
+            char key[40];
+            snprintf(key, sizeof key, "%s%s", names[i].name, units[k].end);
+            const double ms = node_number(&parsed.json, vp_json_get(&parsed.json, 0, key)) * units[k].ms;
+            if (ms >= 0 && ms <= 1e12) served->server_ms[names[i].which] = ms;
+        }
+    free(parsed.nodes);
+}
+/* The time that a server reports for a metric; NaN if none. */
+static double server_ms_of(const struct served *served, int metric) {
+    switch (metric) {
+    case METRIC_DELAY: return served_ms(served->delay_ns);
+    case METRIC_QUEUE: return served->server_ms[SERVER_QUEUE];
+    case METRIC_STAGE + VP_STAGE_PREPROCESS: return served->server_ms[SERVER_PREPROCESS];
+    case METRIC_VISION: case METRIC_STAGE + VP_STAGE_VIT: return served->server_ms[SERVER_ENCODER];
+    case METRIC_PREFILL: case METRIC_STAGE + VP_STAGE_PREFILL: return served->server_ms[SERVER_PREFILL];
+    default: return (double)NAN;
+    }
+}
 const char *served_lacks(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
-    if (metric == METRIC_TOTAL) return NULL;
+    if (metric == METRIC_TOTAL || isfinite(server_ms_of(served, metric))) return NULL;
     if (metric != METRIC_TTFT && metric != METRIC_DECODE && metric != METRIC_PER_TOKEN)
         return "only the device that runs the model knows";
     if (!served->is_streamed) return "the answer came in one body, so its first token cannot be timed";
@@ -125,6 +161,7 @@ static double served_metric(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
     const double decode_ms = (double)(run->total_ns - served->first_ns) / 1e6;
     if (served_lacks(run, metric)) return (double)NAN;
+    if (isfinite(server_ms_of(served, metric))) return server_ms_of(served, metric);
     return metric == METRIC_TOTAL    ? (double)run->total_ns / 1e6
            : metric == METRIC_TTFT   ? (double)served->first_ns / 1e6
            : metric == METRIC_DECODE ? decode_ms
@@ -171,6 +208,7 @@ double metric_of(const struct pass_result *run, int metric) {
     if (run->served) return served_metric(run, metric);
     if (metric == METRIC_TOKEN_ENERGY)
         return reply->token_count > 0 ? metric_of(run, METRIC_ENERGY) / reply->token_count : (double)NAN;
+    if (metric == METRIC_DELAY || metric == METRIC_QUEUE) return (double)NAN;
     if (metric > METRIC_CLOSURE && metric < METRIC_STAGE) return run->kept[metric - METRIC_CLOSURE - 1];
     if (metric != METRIC_TOTAL && !reply->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* (no stage was timed) */
     if (metric >= METRIC_STAGE)

@@ -6,10 +6,14 @@
 #include "vlmprof_chat.h"
 #include "vlmprof_stages.h"
 
-/* The result of a server's pass: the arrival of its answer, instead of the times of stages. Times count from the moment
- * at which the request was handed over; -1 if the event did not happen. It owns its texts and pieces. */
+/* Times that servers report in their answers, under many names. */
+enum { SERVER_QUEUE, SERVER_PREPROCESS, SERVER_ENCODER, SERVER_PREFILL, SERVER_TIMES };
+
+/* The result of a server's pass: the arrival of its answer, instead of the times of stages. Times count from the first
+ * byte sent; -1 if the event did not happen. It owns its texts and pieces. */
 struct served {
-    int64_t sent_ns, headers_ns, end_ns; /* first byte sent, headers read, end of the body */
+    int64_t delay_ns;                    /* before the first byte: the client's own delay, and connecting; or -1 */
+    int64_t sent_ns, headers_ns, end_ns; /* headers read, end of the body; sent: 0, in older journals the delay */
     int64_t uploaded_ns, first_chunk_ns; /* last byte sent, first part of a stream; not in journals */
     int64_t first_ns, first_output_ns;   /* first piece, and first without reasoning; -1 if in one body */
     vp_chat_piece *pieces; size_t piece_count; /* at_ns also counts from the start */
@@ -17,7 +21,10 @@ struct served {
     char *model, *finish_reason, *reasoning, *timings; /* the server's texts, or NULL; timings is a JSON object */
     int is_streamed, is_new_connection;        /* 1 or 0 */
     int http_status; int32_t attempts;
+    int image_dropped;            /* 1 if its prompt is too short for its images, 0 if not, -1 if not known */
+    double server_ms[SERVER_TIMES]; /* from `timings`; NaN: not reported */
 };
+void served_read_timings(struct served *served); /* sets server_ms */
 
 /* Numbers of a pass that journals store, one per row: name, key, unit, meaning, and the value at the end of a pass of
  * the engine (in request_run; NaN if none). Each is also a metric: results have its mean and runs. */
@@ -61,7 +68,11 @@ void runs_set_unknown(struct pass_result *run); /* sets the numbers of KEPT_ROWS
     ROW(METRIC_UNACCOUNTED, "unaccounted", "ms", "T_total minus the sum of all stages") \
     ROW(METRIC_CLOSURE, "closure", "", "sum of all stages / T_total") \
     KEPT_ROWS(KEPT_TERM, ROW) \
-    ROW(METRIC_TOKEN_ENERGY, "energy_per_token_j", "J", "energy_j / output tokens, including the energy of the prompt")
+    ROW(METRIC_TOKEN_ENERGY, "energy_per_token_j", "J", \
+        "energy_j / output tokens, including the energy of the prompt") \
+    ROW(METRIC_DELAY, "T_client_delay", "ms", \
+        "server only: time until the client sent the first byte, with connecting; no other time includes it") \
+    ROW(METRIC_QUEUE, "T_queue", "ms", "server only: time in the server's queue, by its own clock")
 #define TERM_ROWS(ROW) \
     ROW(TERM_STEP, "T_decode_per_step", "ms", \
         "ITL, inter-token latency: time of one decode step; TPOT is its mean over a request") \
@@ -72,8 +83,10 @@ void runs_set_unknown(struct pass_result *run); /* sets the numbers of KEPT_ROWS
 /* The definitions that differ for a server, as measured by its client. */
 #define SERVED_ROWS(ROW) \
     ROW(METRIC_DECODE, "decode: from the first piece of the answer to the last") \
-    ROW(METRIC_TOTAL, "E2E, request latency: from the request's start to the last piece of the answer") \
-    ROW(METRIC_TTFT, "time to first token: from the request's start to the first piece of the answer") \
+    ROW(METRIC_VISION, "vision encoder, by the server's clock") \
+    ROW(METRIC_PREFILL, "prefill, by the server's clock; it may include the vision encoder") \
+    ROW(METRIC_TOTAL, "E2E, request latency: from the first byte sent to the last piece of the answer") \
+    ROW(METRIC_TTFT, "time to first token: from the first byte sent to the first piece of the answer") \
     ROW(TERM_STEP, "ITL: from one piece of the answer to the next; a piece may contain several tokens")
 /* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages start at METRIC_STAGE
  * (see stage_metric): first the ms of every stage, then one detail after another, each for every stage. */
@@ -129,9 +142,9 @@ int is_left_out(int metric, double value);
  * first request. A few cached tokens do not count: the first tokens of a chat template are always the same. */
 int is_prompt_cached(const struct pass_result *run);
 
-/* Adds a warning if servers read prompts of measured runs from a cache. */
+/* Adds a warning if servers read prompts of measured runs from a cache, and one if they dropped images. */
 struct text_list;
-void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64_t run_count);
+void warn_of_served_runs(struct text_list *warnings, int64_t cached_count, int64_t dropped_count, int64_t run_count);
 
 /* Why a server's pass lacks this metric; NULL if it has it. */
 const char *served_lacks(const struct pass_result *run, int metric);

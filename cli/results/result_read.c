@@ -658,6 +658,7 @@ static int read_server(struct result_file *file, const vp_json *json) {
     read_own(file, json, request);
     file->server = server_words(file, json);
     return read_count(file, json, 0, "num_cached_runs", INT64_C(1) << 60, &file->cached_runs)
+           || read_count(file, json, 0, "num_dropped_image_runs", INT64_C(1) << 60, &file->dropped_runs)
            || read_outside(file, json) ? EXIT_INPUT : 0;
 }
 /* Reads the members of the head that reports need; -1 and NULL if missing. Returns 0 or an exit code. */

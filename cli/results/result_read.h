@@ -50,6 +50,7 @@ struct result_file {
     int no_cache;                    /* 1 if --no_cache */
     double cached_tokens, cached_of; /* prompt tokens from a cache, and all prompt tokens, of runs that report both */
     int64_t cached_runs;             /* runs whose prompt the server read from a cache; -1: not recorded */
+    int64_t dropped_runs;            /* runs that lack an image; -1: not recorded */
     char *importance, *device, *host, *version, *command; /* command: of the sweep */
     int64_t seed, ignore_eos;
     vp_noise_summary noise; /* other activity of the machine; not known for older files */

@@ -40,7 +40,7 @@ void ask_free(vp_exchange *exchange) {
     exchange->body_bytes = 0;
 }
 
-/* A time stamp relative to the start; -1 if the event did not happen. */
+/* A time stamp relative to the first byte sent; -1 if the event did not happen. */
 static int64_t since(int64_t stamp_ns, int64_t start_ns) { return stamp_ns ? stamp_ns - start_ns : -1; }
 /* The text moves to the caller. */
 static char *taken(char **text) {
@@ -52,8 +52,9 @@ static char *taken(char **text) {
 static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     vp_chat_reply *reply = &exchange->reply;
     struct served *served = zeroed(1, sizeof *served);
-    const int64_t start = exchange->start_ns;
-    served->sent_ns = since(exchange->sent_ns, start);
+    const int64_t start = exchange->sent_ns ? exchange->sent_ns : exchange->start_ns;
+    served->delay_ns = start - exchange->start_ns;
+    served->image_dropped = -1;
     served->uploaded_ns = since(exchange->uploaded_ns, start);
     served->headers_ns = since(exchange->headers_ns, start);
     served->end_ns = since(exchange->end_ns, start);
@@ -70,6 +71,7 @@ static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     served->model = taken(&reply->model);
     served->finish_reason = taken(&reply->finish_reason);
     served->timings = json_foreign(reply->timings, reply->timings ? strlen(reply->timings) : 0);
+    served_read_timings(served);
     served->reasoning = reply->reasoning_bytes ? copy_text(reply->reasoning, reply->reasoning_bytes) : NULL;
     served->is_streamed = reply->is_streamed;
     served->is_new_connection = exchange->is_new_connection;
@@ -153,7 +155,7 @@ static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
         PUT(writer, KEY(TERMS[shown[k]].key, term_of(run, shown[k])));
     put_usage(writer, &served->usage);
-    PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* since the start */
+    PUT(writer, KEY("T_client_delay", served_ms(served->delay_ns)), KEY_OBJECT("at_ms"), KEY("sent", 0),
         KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
         KEY("first_chunk", served_ms(served->first_chunk_ns)), KEY("first_output", served_ms(served->first_output_ns)),
         KEY("first_visible", served_ms(served_visible_ns(run))), KEY_ARRAY("pieces"));

@@ -98,9 +98,11 @@ static int speaks_other_scheme(const char *url, char **other) {
     return 0;
 }
 /* Adds advice if an http endpoint uses TLS. Returns 0 if it does not. */
-static int add_scheme_advice(const struct endpoint *endpoint, struct text_buffer *line) {
+static int add_scheme_advice(struct endpoint *endpoint, struct text_buffer *line) {
     char *other;
-    if (strncmp(endpoint->url, "http:", 5) != 0 || !speaks_other_scheme(endpoint->url, &other)) return 0;
+    if (strncmp(endpoint->url, "http:", 5) != 0 || endpoint->is_known++
+        || !speaks_other_scheme(endpoint->url, &other))
+        return 0;
     text_add_string(line, "; this port uses TLS: --endpoint ");
     text_add_string(line, other);
     free(other);
@@ -201,6 +203,26 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
     if (!code && node_is(&parsed.json, 0, VP_JSON_OBJECT)) models_add(&parsed, "data", "id", names);
     FREE_ALL(text, parsed.nodes);
     return code;
+}
+const vp_family_preset *endpoint_family(struct endpoint *endpoint, char **name) {
+    static const char *const keys[] = {"id", "root", "parent"}; /* vLLM's root is the path or id of the checkpoint */
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    const vp_family_preset *family = vp_family_find(endpoint->model);
+    struct text_list names = {NULL, 0};
+    char *text = NULL, reason[LINE_BYTES];
+    text_list_copy(&names, endpoint->model);
+    if (!family && !endpoint_get(endpoint, "/v1/models", &parsed, &text, reason, sizeof reason)
+        && node_is(&parsed.json, 0, VP_JSON_OBJECT))
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) models_add(&parsed, "data", keys[i], &names);
+    size_t at = 0;
+    for (; at < names.count && (family = vp_family_find(names.items[at])) == NULL; at++) {
+        const char *slash = strrchr(names.items[at], '/'); /* of a path, the last folder */
+        if (slash && (family = vp_family_find(slash + 1)) != NULL) break;
+    }
+    *name = family ? copy_text(names.items[at], strlen(names.items[at])) : NULL;
+    text_list_free(&names);
+    FREE_ALL(text, parsed.nodes);
+    return family;
 }
 /* Appends "; its models: a, b" if they are known. */
 static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
@@ -303,7 +325,7 @@ int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason,
     struct text_buffer line = {NULL, 0, 0};
     char text[LINE_BYTES];
     vp_result result = vp_server_ask(endpoint->server, exchange, &error);
-    if (result == VP_OK) return 0;
+    if (result == VP_OK) return endpoint->is_known = 1, 0;
     if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
     error_line(text, sizeof text, result, &error);
     if (!strstr(text, endpoint->url)) {

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "vlmprof_chat.h"
+#include "vlmprof_families.h"
 #include "vlmprof_server.h"
 #include <stddef.h>
 
@@ -37,6 +38,7 @@ struct endpoint {
     const char *key_place; /* source of the key, as a phrase for errors; "" without a key */
     struct text_list warnings;
     int is_away; /* 1 after it could not be reached */
+    int is_known; /* above 0 after an answer, or after a test of the URL's other scheme */
 };
 
 /* How to talk to the server. */
@@ -68,6 +70,10 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
 /* Without --endpoint_model, takes the server's only model and reports it, or complains with the names of all models.
  * Returns 0 or an exit code. */
 int endpoint_choose_model(struct endpoint *endpoint);
+
+/* Finds the model family by the server's names for its model: its own, and the paths or ids behind them. Returns NULL
+ * and sets *name to NULL if there is none. Free *name. */
+const vp_family_preset *endpoint_family(struct endpoint *endpoint, char **name);
 
 /* The server's name and version, a malloc'ed line like "vLLM 0.32.0"; NULL if not reported. */
 char *endpoint_words(struct endpoint *endpoint);

@@ -32,7 +32,8 @@ static char *raw_text(const vp_json *json, uint32_t node) {
 static int finish_run(struct pass_result *run) {
     if (run->served) {
         runs_set_unknown(run);
-        run->served->uploaded_ns = run->served->first_chunk_ns = -1;
+        run->served->uploaded_ns = run->served->first_chunk_ns = run->served->image_dropped = -1;
+        served_read_timings(run->served);
         if (run->served->usage.completion_tokens > 0)
             run->reply.token_count = (int32_t)run->served->usage.completion_tokens;
         run->reply.ended_by_eos = run->served->finish_reason && !strcmp(run->served->finish_reason, "stop");
@@ -195,7 +196,7 @@ int can_find_outliers(const struct measured *measured, uint8_t *flags, struct ou
 void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
     FREE_ALL(gathered->sessions, gathered->has_block, gathered->twins.reason, gathered->twins.pairs, gathered->baseline,
-             gathered->fidelity_reason);
+             gathered->fidelity_reason, gathered->prompts.items, gathered->counts.items);
 }
 /* Numbers that are not finite are not added. */
 static void list_add(struct number_list *list, double value) {
@@ -214,6 +215,54 @@ size_t gathered_session(const struct gathered *gathered, int32_t file, int64_t a
     return index;
 }
 
+/* ---- prompts that are too short for their images */
+struct prompt_count prompt_count_of(uint64_t sizes, const char *text, int64_t by_rule, int64_t tokens) {
+    struct prompt_count prompt = {sizes, hash_text(sizes, text), tokens, (int64_t)strlen(text) + 1, 0};
+    int64_t words = 0;
+    for (const char *at = text; *(at += strspn(at, " \t\r\n")); at += strcspn(at, " \t\r\n")) words++;
+    if (by_rule >= 0) prompt.least = by_rule + words / 2;
+    return prompt;
+}
+void prompts_add(struct prompts *prompts, const struct prompt_count *prompt) {
+    struct prompt_count *at = prompts->items, *end = at + prompts->count;
+    while (at < end && at->same != prompt->same) at++;
+    if (at < end && at->tokens < prompt->tokens) at->tokens = prompt->tokens;
+    if (at < end || prompt->tokens < 0) return;
+    prompts->items = resize(prompts->items, prompts->count + 1, sizeof *prompts->items);
+    prompts->items[prompts->count++] = *prompt;
+}
+int64_t prompts_least(const struct prompts *prompts, const struct prompt_count *prompt) {
+    int64_t least = prompt->least;
+    for (size_t i = 0; i < prompts->count; i++) {
+        const struct prompt_count *other = &prompts->items[i];
+        const int64_t needs = other->same == prompt->same ? other->tokens : other->tokens - other->text;
+        if (other->sizes == prompt->sizes && needs > least) least = needs;
+    }
+    return least;
+}
+/* The prompt of a run. Returns 0 if it has no image, or no known count. */
+static int prompt_of(const struct measured *measured, int32_t run, struct prompt_count *prompt) {
+    const struct served_sizes *sizes = &measured->served_sizes;
+    uint64_t hash = HASH_START;
+    if (sizes->sent_image)
+        hash = hash_number(hash_number(hash, sizes->sent_image->width_px), sizes->sent_image->height_px);
+    for (int64_t i = 0; i < sizes->sent_sizes_of_images.count; i++)
+        hash = hash_number(hash, sizes->sent_sizes_of_images.items[i]);
+    if (hash == HASH_START || !measured->sample.prompt || measured->failed) return 0;
+    *prompt = prompt_count_of(hash, measured->sample.prompt, sizes->image_tokens_by_rule,
+                              measured->runs[run].served->usage.prompt_tokens);
+    return prompt->tokens >= 0;
+}
+void mark_dropped(const struct gathered *gathered, struct measured *measured) {
+    struct prompt_count prompt;
+    for (int32_t i = 0; i < measured->count && measured->point.is_served; i++)
+        if (prompt_of(measured, i, &prompt)) {
+            const int is_dropped = prompt.tokens < prompts_least(&gathered->prompts, &prompt);
+            if (is_dropped || measured->runs[i].served->delay_ns >= 0) /* files of older journals do not change */
+                measured->runs[i].served->image_dropped = is_dropped;
+        }
+}
+
 /* ---- adding a point to the lists */
 static double count_of(int64_t count) { return count < 0 ? (double)NAN : (double)count; }
 /* For a server, only the target is known, and the image tokens if the server counts them. */
@@ -225,6 +274,13 @@ static void gather_served(struct gathered *gathered, const struct measured *meas
     list_add(&gathered->lists[LIST_ACTUAL], actual);
     list_add(&gathered->lists[LIST_DIFF], target - actual);
     for (int32_t i = 0; i < measured->count && usage; i++) {
+        struct prompt_count prompt;
+        if (prompt_of(measured, i, &prompt)) {
+            prompts_add(&gathered->prompts, &prompt);
+            gathered->counts.items =
+                resize(gathered->counts.items, gathered->counts.count + 1, sizeof *gathered->counts.items);
+            gathered->counts.items[gathered->counts.count++] = prompt;
+        }
         gathered->cached_count += is_prompt_cached(&measured->runs[i]);
         for (int metric = 0; metric < METRIC_STAGE; metric++)
             if (!gathered->lacks[metric] && !is_left_out(metric, (double)NAN))
@@ -455,6 +511,9 @@ int gather_configuration(struct journal_index *index, const struct index_configu
         if (measured.point.run_count) gather_blocks(gathered, index, &measured, set->entries[i]->file);
     }
     gather_spreads(gathered);
+    for (size_t i = 0; i < gathered->counts.count; i++)
+        gathered->dropped_count +=
+            gathered->counts.items[i].tokens < prompts_least(&gathered->prompts, &gathered->counts.items[i]);
     gathered->missing_count = set->data.num_samples - gathered->ok_count - gathered->failed_count;
     measured_free(&measured);
     return code;

@@ -21,6 +21,20 @@ struct run_mark {
     vp_noise noise;   /* noise of its block; NaN if not known */
 };
 
+/* The prompts of a server's answers. Those with equal sizes of images and equal texts have equally many tokens. A text
+ * has at most one token per byte, and at least half as many as words. */
+struct prompt_count {
+    uint64_t sizes, same;        /* equal for equal sizes; and for equal texts */
+    int64_t tokens, text, least; /* tokens; most of the text; least by the rule and the words */
+};
+struct prompts { struct prompt_count *items; size_t count; };
+/* sizes: a hash of the server and the sizes of the images; by_rule: the tokens of the images, or -1 */
+struct prompt_count prompt_count_of(uint64_t sizes, const char *text, int64_t by_rule, int64_t tokens);
+/* Adds a prompt. One of each kind is kept: that which needs the most tokens. */
+void prompts_add(struct prompts *prompts, const struct prompt_count *prompt);
+/* The fewest tokens that this prompt can have with its images, by the rule and by the other prompts. */
+int64_t prompts_least(const struct prompts *prompts, const struct prompt_count *prompt);
+
 /* A closed point, from its journal. */
 struct measured {
     struct sample sample; /* id, prompt; record: the sample's metadata */
@@ -111,6 +125,7 @@ struct gathered {
     int64_t unparsed_count, truncated_count, empty_count; /* answers of the points' first runs */
     int64_t run_count, outlier_count, throttled_count, retry_count;
     int64_t cached_count;             /* runs of a server whose prompt came from a cache: is_prompt_cached */
+    struct prompts prompts, counts; int64_t dropped_count; /* the longest; all; runs with image_dropped */
     const char *lacks[METRIC_STAGE];  /* why a run of a server lacks a metric; NULL if none does */
     int64_t stops[STOP_LAST_ + 1]; /* number of points by the rule that ended their runs */
     struct used_session *sessions; size_t session_count; /* in the order of their first points */
@@ -128,6 +143,9 @@ struct gathered {
     uint8_t *has_block;      /* [blocks of all journals]: 1 if the block is in `noise` */
     struct neighbour neighbours[NEIGHBOURS]; int32_t neighbour_count; /* the newest first */
 };
+
+/* Sets image_dropped of a server's runs, by the prompts of all points. */
+void mark_dropped(const struct gathered *gathered, struct measured *measured);
 
 /* Zeroes *gathered and gathers all closed points of a configuration into it. Returns 0 or an exit code. In both cases
  * the caller must call gathered_free. */

@@ -596,6 +596,8 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_vision(writer, configuration, gathered);
     if (is_server) {
         put_int(writer, "num_cached_runs", gathered->cached_count);
+        if (gathered->dropped_count || gathered->lists[LIST_RUNS + METRIC_DELAY].count)
+            put_int(writer, "num_dropped_image_runs", gathered->dropped_count);
         put_outside(writer, gathered->twins.pairs, gathered->twins.count, gathered->twins.method, -1, -1);
         put_null_reasons_of(writer, gathered);
     }
@@ -647,7 +649,8 @@ static void summarize(struct summaries *all, char *path, int is_served, struct g
         .path = path, .ok = gathered->ok_count, .failed = gathered->failed_count, .missing = gathered->missing_count,
         .accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]),
         .accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count, .noise = gathered->noise,
-        .is_served = is_served, .cached_count = gathered->cached_count, .run_count = gathered->run_count,
+        .is_served = is_served, .cached_count = gathered->cached_count, .dropped_count = gathered->dropped_count,
+        .run_count = gathered->run_count,
         .twins = twins_result(gathered->twins.pairs, gathered->twins.count, gathered->twins.method),
         .decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]),
         .output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]),
@@ -677,6 +680,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     for (size_t i = 0; i < set->count && !code; i++) {
         if (!is_closed_point(set->entries[i], configuration)) continue;
         if ((code = measured_read(index, configuration, set->entries[i], &measured)) != 0) break;
+        mark_dropped(gathered, &measured);
         row.bytes = 0;
         vp_json_writer_init_sink(&one, text_sink, &row, 0);
         put_row(&one, &measured, gathered, set->entries[i]->file);
@@ -882,7 +886,7 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     vp_noise_summary *items = resize(NULL, all->count, sizeof *items);
     const char **names = (const char **)resize(NULL, all->count, sizeof *names);
     char reason[LINE_BYTES];
-    int64_t runs = 0, cached = 0;
+    int64_t runs = 0, cached = 0, dropped = 0;
     double runs_least = HUGE_VAL; /* per point */
     struct twin_result twins = {0};
     for (size_t i = 0; i < all->count; i++) {
@@ -896,6 +900,7 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     for (size_t i = 0; i < all->count; i++) {
         runs += all->items[i].run_count;
         cached += all->items[i].cached_count;
+        dropped += all->items[i].dropped_count;
         twins.pairs += all->items[i].twins.pairs;
         twins.cached += all->items[i].twins.cached;
         twins.unequal += all->items[i].twins.unequal;
@@ -905,7 +910,7 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
             text_list_add(warnings, "%s: %s", names[i], reason);
     }
     free((void *)names);
-    warn_of_cached_runs(warnings, cached, runs);
+    warn_of_served_runs(warnings, cached, dropped, runs);
     twins_warn(warnings, &twins);
 }
 #define KEY_ENDS(key, range) KEY_RANGE(key, (range).low, (range).high)
@@ -929,7 +934,9 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
             KEY("accuracy", summary->accuracy.value));
         put_range(writer, "accuracy_interval", summary->accuracy.low, summary->accuracy.high); /* 95 % */
         put_int(writer, "accuracy_count", summary->accuracy_count);
-        if (summary->is_served) put_int(writer, "num_cached_runs", summary->cached_count);
+        if (summary->is_served)
+            PUT(writer, KEY("num_cached_runs", summary->cached_count),
+                KEY("num_dropped_image_runs", summary->dropped_count));
         if (summary->twins.pairs) twins_put(writer, &summary->twins, -1, -1);
         if (fidelity->baseline)
             PUT(writer, KEY("baseline", fidelity->baseline), KEY("kl_divergence_mean", fidelity->kl_divergence_mean),

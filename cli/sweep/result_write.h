@@ -18,7 +18,8 @@ struct summary {
     double decode_rate, output_rate; /* P50, tokens/s */
     vp_estimate accuracy; int64_t accuracy_count; /* with its 95 % interval */
     vp_noise_summary noise;
-    int is_served; int64_t run_count, cached_count; /* 1 for a server; runs whose prompt came from its cache */
+    int is_served; int64_t run_count; /* 1 for a server */
+    int64_t cached_count, dropped_count; /* runs whose prompt came from its cache; that lack an image */
     struct twin_result twins;    /* servers only; pairs is 0 if none was measured */
     struct result_fidelity fidelity; /* as in the file's head; its baseline is NULL if there is none */
 };

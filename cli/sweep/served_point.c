@@ -7,6 +7,7 @@
 #include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/picture.h"
+#include "sweep/result_gather.h"
 #include "vlmprof_image.h"
 
 #include <stdio.h>
@@ -30,6 +31,7 @@ struct served_sweep {
     struct twin_memory *texts;  /* [variants] */
     struct sent_pictures *pictures;
     int *most_likely; /* [variants]: see served_answer_ask */
+    struct prompts prompts; int *has_dropped; /* prompts so far; [variants]: 1 after a warning of a dropped image */
 };
 
 /* ---- open and close */
@@ -64,6 +66,7 @@ int served_open(struct sweep *sweep) {
     served->endpoints = zeroed(variants->count + 1, sizeof *served->endpoints);
     served->texts = zeroed(variants->count + 1, sizeof *served->texts);
     served->most_likely = zeroed(variants->count + 1, sizeof *served->most_likely);
+    served->has_dropped = zeroed(variants->count + 1, sizeof *served->has_dropped);
     for (size_t i = 0; i < variants->count && !code; i++) {
         struct endpoint *endpoint = &served->endpoints[i];
         code = endpoint_open(sweep->settings.endpoint, variants->items[i].endpoint, variants->items[i].model, endpoint);
@@ -72,11 +75,6 @@ int served_open(struct sweep *sweep) {
         if (!code) code = check_body(sweep, i);
     }
     return code;
-}
-int served_is_local(const struct sweep *sweep) {
-    for (size_t i = 0; sweep->served && i < sweep->plan.variants.count; i++)
-        if (endpoint_is_local(&sweep->served->endpoints[i])) return 1;
-    return 0;
 }
 static void served_end(struct sweep *sweep) {
     struct served_sweep *served = sweep->served;
@@ -94,22 +92,19 @@ void served_close(struct sweep *sweep) {
         endpoint_close(&sweep->served->endpoints[i]);
         twin_forget(&sweep->served->texts[i]);
     }
-    FREE_ALL(sweep->served->endpoints, sweep->served->texts, sweep->served->most_likely, sweep->served);
+    FREE_ALL(sweep->served->endpoints, sweep->served->texts, sweep->served->most_likely, sweep->served->has_dropped,
+             sweep->served->prompts.items, sweep->served);
     sweep->served = NULL;
 }
 
 /* ---- members of journal lines */
-static void put_items(vp_json_writer *writer, const char *key, const struct option_value *value) {
-    PUT(writer, KEY_ARRAY(key));
-    for (size_t i = 0; i < value->count; i++) json_lossy(writer, value->items[i]);
-    PUT(writer, END_ARRAY);
-}
 static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     const struct variant_settings *servers = &sweep->plan.settings.servers;
     const struct request_knobs *knobs = &sweep->plan.variants.knobs;
     PUT(writer, KEY_OBJECT("server"));
-    put_items(writer, "endpoints", servers->endpoints);
-    put_items(writer, "endpoint_models", servers->models);
+    PUT(writer, KEY_ARRAY("endpoints"));
+    for (size_t i = 0; i < servers->endpoints->count; i++) json_lossy(writer, servers->endpoints->items[i]);
+    PUT(writer, END_ARRAY, KEY_TEXTS("endpoint_models", &sweep->plan.variants.models));
     PUT(writer, KEY("endpoint_api", vp_chat_api_name((int32_t)sweep->settings.endpoint.api)),
         KEY_OBJECT("request_knobs"));
     for (size_t i = 0; i < knobs->count; i++) PUT(writer, KEY_TEXTS(knobs->items[i].path, &knobs->items[i].words));
@@ -404,6 +399,23 @@ static struct question question_of_point(const struct sweep *sweep, const struct
     if (!sweep->settings.same_image && point->sent) question.unique = point->sent->images;
     return question;
 }
+/* Warns if a prompt is too short for its images, once per variant. */
+static void check_prompt(struct sweep *sweep, const struct open_point *point, const struct sample *sample) {
+    struct served_sweep *served = sweep->served;
+    const size_t variant = variant_index(sweep, point->configuration);
+    uint64_t sizes = hash_number(HASH_START, (int64_t)variant);
+    if (!point->sent || sweep->run->served->usage.prompt_tokens < 0) return;
+    for (size_t i = 0; i < point->sent->count; i++)
+        sizes = hash_number(hash_number(sizes, point->sent->pictures[i].width_px), point->sent->pictures[i].height_px);
+    const struct prompt_count prompt =
+        prompt_count_of(sizes, sample->prompt, point->tokens_by_rule, sweep->run->served->usage.prompt_tokens);
+    const int64_t least = prompts_least(&served->prompts, &prompt);
+    prompts_add(&served->prompts, &prompt);
+    if (prompt.tokens >= least || served->has_dropped[variant]++) return;
+    complain(0, "%s, sample %lld: the prompt has %lld tokens, but with its image%s at least %lld: the server dropped "
+                "an image or does not count it; run vlmprof audit --repeat 10", point->configuration->file_name,
+             (long long)sample->id, (long long)prompt.tokens, plural_s((int64_t)point->sent->count), (long long)least);
+}
 static int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
                       size_t capacity, int *is_device) {
     const size_t variant = variant_index(sweep, point->configuration);
@@ -429,7 +441,10 @@ static int served_run(struct sweep *sweep, struct open_point *point, const struc
         retries++;
     }
     point->retries += retries;
-    if (!code) reason[0] = 0;
+    if (!code) {
+        reason[0] = 0;
+        check_prompt(sweep, point, sample);
+    }
     *is_device = code == EXIT_DEVICE && !is_refused(sent.http_status);
     return code == EXIT_INTERRUPTED ? code : 0;
 }

@@ -169,9 +169,6 @@ void served_close(struct sweep *sweep);
 
 extern const struct sweep_backend SERVER_BACKEND;
 
-/* Returns 1 if a measured server is on this machine. */
-int served_is_local(const struct sweep *sweep);
-
 /* Returns 1 if the point needs twins: they are requested and there is an image. */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point);
 

@@ -333,8 +333,6 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_read(noise_root(), &now);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
-    /* a server on this machine counts as other processes, so other load cannot be distinguished from it */
-    if (sweep->served && served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     line.noise = noise;
     line.from = sweep->block_from;
     fields_put_object(journal_line_begin(&sweep->journal), "noise", &NOISE_LINE, &line);
@@ -854,6 +852,17 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, vanished_reason);
 }
+/* The order of the configurations in a round. For servers it is drawn again each time, because the first request after
+ * a pause is slower. */
+static void draw_order(const struct sweep *sweep, size_t *order, size_t count, int64_t sample, int64_t round) {
+    uint64_t seed = hash_number(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample), round);
+    for (size_t i = 0; i < count; i++) {
+        seed = hash_number(seed, (int64_t)i);
+        const size_t at = sweep->served ? (size_t)((seed >> 16) % (i + 1)) : i;
+        order[i] = order[at];
+        order[at] = i;
+    }
+}
 /* Measures all configurations of one sample, in rounds of one run each, so that drift affects all equally.
  * The image is decoded once. */
 static int sweep_sample(struct sweep *sweep, struct configuration *configurations, size_t configuration_count,
@@ -882,15 +891,18 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     if (!code) code = sample_begin(sweep, configuration_count, &sample, &dataset->samples[index]);
     for (size_t i = 0; i < configuration_count && !code && !interrupted; i++)
         if (sweep->open[i].lacks_kernels) code = measure_kernels(sweep, &sweep->open[i], &sample);
+    size_t *order = zeroed(configuration_count, sizeof *order);
     for (int64_t round = 0; !code && !interrupted && open_count; round++) {
         open_count = 0;
+        draw_order(sweep, order, configuration_count, sample.id, round);
         for (size_t i = 0; i < configuration_count && !code && !interrupted; i++) {
-            if (sweep->open[i].is_open && (sweep->open[i].runs <= round))
-                code = measure_run(sweep, &sweep->open[i], &sample);
-            open_count += (size_t)sweep->open[i].is_open;
+            struct open_point *point = &sweep->open[order[i]];
+            if (point->is_open && point->runs <= round) code = measure_run(sweep, point, &sample);
+            open_count += (size_t)point->is_open;
         }
         if (!code) code = block_end(sweep, 0);
     }
+    free(order);
     if (sweep->backend->end) sweep->backend->end(sweep);
     images_free(sweep->images, sample.images.count);
     sweep->images = NULL;

@@ -175,7 +175,7 @@ static void test_text(void) {
     shows("  prompt_ms                12.5\n");
     EXITS(ask("cached", "--no_cache"), 0, err, "--no_cache has no effect");
     EXITS(ask("retry", "--cold"), 0, err, "run 1 took 2 attempts");
-    EXITS(ask("good", "--cold"), 0, err, "1 of 1 runs opened a new connection, so their times include connecting");
+    EXITS(ask("good", "--cold"), 0, err, "1 of 1 runs opened a new connection; T_client_delay includes connecting");
     shows("1 run without a warm-up (--cold)");
     EXITS(ask("good", "--ignore_eos"), 0, err, "--ignore_eos had no effect: 4 tokens of 8");
 }

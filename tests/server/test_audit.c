@@ -471,9 +471,12 @@ static int64_t image_tokens(const char *model, const char *body, const int32_t s
         if (!strstr(model, ",ignore")) value = number_after(body, word, value);
         if (value > 0) vp_family_set_number(&family, keys[i], value, NULL);
     }
-    if (strstr(model, ",drop")) return 0;
+    static int turn;
+    const int every = number_after(model, ",drop=", 1);
+    if (strstr(model, ",drop") && turn++ % every == 0) return 0;
     if (strstr(model, ",placeholder")) return 1;
     if (vp_family_count(&family, side[0], side[1], &count, NULL) != VP_OK) return 0;
+    count.total_tokens += count.total_tokens * number_after(model, ",percent", 0) / 100 + count.rows * number_after(model, ",rows", 0);
     return (strstr(model, ",features") ? count.feature_tokens : count.total_tokens) + number_after(model, ",offset", 0);
 }
 static void counted_reply(const char *headers, const char *body, char *reply, size_t capacity) {
@@ -523,6 +526,15 @@ static void test_command(void) {
     EXITS(audit("internvl,drop", "--family internvl" SMALL), 1, out, "image dropped: ");
     EXITS(audit("smolvlm,placeholder", "--family smolvlm" SMALL), 1, out, "placeholders counted: ");
     EXITS(audit("internvl,offset=5", "--family internvl --sizes 640x480,64x64"), 0, out, "640x480  given");
+    check_case("the command: images dropped at times, with --repeat and without; a constant share; a token per row");
+    EXITS(audit("internvl,drop=7", "--family internvl" SMALL), 1, out, "image dropped: 2 images add hardly a token, the others follow the rule");
+    EXITS(audit("internvl,drop=37", "--family internvl --repeat 5" SMALL), 1, out, "image dropped at times: 2 of 60 requests have fewer prompt tokens");
+    CHECK_INT(audit("internvl", "--family internvl --repeat 3" SMALL), 0);
+    EXITS(audit("qwen2.5-vl,percent=5", "--family qwen2.5-vl" SMALL), 1, out, "more or fewer everywhere: the server counts +4.8 % at all sizes");
+    EXITS(audit("qwen2.5-vl,rows=1", "--family qwen2.5-vl" SMALL), 1, out, "tokens per row: all counts fit qwen2_5_vl_hf with +1 token for each row");
+    check_case("the command: the family as a Hugging Face id, and guessed from the model's name");
+    CHECK_INT(audit("qwen2.5-vl", "--family Qwen/Qwen2.5-VL-7B-Instruct" SMALL), 0);
+    EXITS(audit("qwen2.5-vl", SMALL), 0, out, "the family qwen2_5_vl_hf was guessed from the model's name qwen2.5-vl");
     check_case("the command: knobs that work and knobs that are ignored");
 #define KNOB " --request_knob mm_processor_kwargs.max_pixels=50176"
     EXITS(audit("qwen2.5-vl", "--family qwen2.5-vl" KNOB SMALL), 0, out, "knobs of each request: max_pixels=50176");

@@ -219,6 +219,86 @@ static void test_sizes(void) {
     remove_folder(in_folder("out"));
 }
 
+/* Every 7th image is dropped: a warning during the sweep, a count, a flag of its row, a finding. */
+static void test_dropped(void) {
+    static const char *const families[] = {"", "--family llava1_5 "};
+    char text[8000] = "", line[700], here[300] = "";
+    document d;
+    CHECK(getcwd(here, sizeof here) != NULL);
+    chat.image_tokens = 576;
+    for (int i = 0; i < 20; i++) { /* one size, texts of different lengths */
+        snprintf(line, sizeof line, "{\"id\": %d, \"image\": \"%s/%s\", \"question\": \"What %.*s?\", \"answers\": [\"bus\"]}\n", i, here,
+                 check_golden("images/img-200x150.png"), i * 2, "is this that we see here, and is it ours");
+        strcat(text, line);
+    }
+    write_text(in_folder("twenty.jsonl"), text);
+    for (int i = 0; i < 2; i++)
+        for (int every = 7; every >= 0; every -= 7) {
+            check_case("images dropped: %s, %s", every ? "every 7th" : "none", *families[i] ? "by the rule" : "by equal sizes");
+            chat.answers = 0;
+            chat.dropped_every = every;
+            snprintf(line, sizeof line, "sweep --endpoint http://127.0.0.1:%d --endpoint_model model-a --data %%F/twenty.jsonl --max_new_tokens 8 %s", server.port, families[i]);
+            strcat(line, "--num_runs_per_sample 1 --output_dir %F/out");
+            RUNS(0, line);
+            if (every) SAYS("the prompt has 16 tokens, but with its image at least");
+            CHECK(!every == !strstr(last.err, "image dropped: in "));
+            if (CHECK(load(&d, result_of("out", "asis", "model-a")))) {
+                int flagged = 0;
+                const uint32_t rows = member(&d, 0, "per_sample_results");
+                CHECK_INT(number(&d, 0, "num_dropped_image_runs"), every ? 3 : 0); /* answers 7, 14 and 21; the first is the warm-up */
+                for (uint32_t row = rows + 1; row < d.nodes[rows].end; row = d.nodes[row].end) {
+                    flagged += d.nodes[member(&d, row, "image_dropped")].type == VP_JSON_TRUE;
+                    CHECK((number(&d, row, "total_sequence_length") == 16) == (d.nodes[member(&d, row, "image_dropped")].type == VP_JSON_TRUE));
+                }
+                CHECK_INT(flagged, every ? 3 : 0);
+            }
+            unload(&d);
+            RUNS(0, "report %F/out");
+            CHECK(!every == !strstr(last.out, "the server dropped an image in 3 of 20 runs"));
+            remove_folder(in_folder("out"));
+        }
+    chat.image_tokens = 0;
+}
+static void test_server_times(void) {
+    document d;
+    check_case("the server's queue, encoder and prefill are columns and stages; the client's delay is none of them; the only model is found");
+    chat.metrics = "\"time_to_first_token_ms\":9,\"queue_time_ms\":1.25,\"encoder_time_ms\":2.5,\"prefill_time\":0.004";
+    RUNS(0, ONE "--request_knob include_metrics=true --num_runs_per_sample 1 --output_dir %F/out");
+    chat.metrics = NULL;
+    if (CHECK(load(&d, result_of("out", "asis", "model-a")))) {
+        const uint32_t row = member(&d, 0, "per_sample_results") + 1, times = member(&d, row, "stages"), details = member(&d, row, "served_runs") + 1;
+        CHECK_NEAR(number(&d, row, "T_queue"), 1.25, 0);
+        CHECK_NEAR(number(&d, row, "T_vision_total"), 2.5, 0);
+        CHECK_NEAR(number(&d, row, "T_LLM_prefill"), 4, 1e-9);
+        CHECK_NEAR(number(&d, times, "vit"), 2.5, 0);
+        CHECK(number(&d, row, "T_client_delay") > 0 && number(&d, details, "sent_ms") == 0);
+    }
+    unload(&d);
+    RUNS(0, "report %F/out");
+    CHECK(strstr(last.out, "vision") && !strstr(last.out, "stage times are unknown"));
+    remove_folder(in_folder("out"));
+}
+static void test_order(void) {
+    int changes = 0, lines = 0;
+    char *journal, before[80] = "", *at;
+    check_case("the order of the configurations is drawn anew for each sample and run");
+    RUNS(0, TWO "--num_runs_per_sample 20 --output_dir %F/out");
+    journal = check_read(in_folder("out/journal.jsonl"), NULL);
+    for (at = journal; at && (at = strstr(at, "\"config\"")) != NULL; at++) {
+        const char *end = strchr(at, '\n'), *of_run = strstr(at, "\"run\"");
+        if (!of_run || of_run > end) continue;
+        const char *name = strstr(at, "model-b") && strstr(at, "model-b") < end ? "b" : "a";
+        if (lines++ % 2 == 0) { /* the first of a round */
+            changes += *before && strcmp(before, name);
+            strcpy(before, name);
+        }
+    }
+    CHECK_INT(lines, 2 * 3 * 20);
+    check_note(changes > 15 && changes < 45, __FILE__, __LINE__, "%d changes in 60 rounds", changes);
+    free(journal);
+    remove_folder(in_folder("out"));
+}
+
 /* ---- interrupted and resumed */
 static void pause_until_answers(int count) {
     for (int i = 0; i < 20000 && hostile_count(&server, &server.request_count) < count && !count_files("killed"); i++) pause_ms(1);
@@ -371,6 +451,7 @@ int main(void) {
     if (!command_begin("sweep-server")) return 1;
     setenv("OPENAI_API_KEY", KEY, 1);
     chat_start(&server);
-    RUN_TESTS(make_set, test_files, test_key, test_readers, test_texts, test_sizes, test_kills, test_failures, test_refusals);
+    RUN_TESTS(make_set, test_files, test_key, test_readers, test_texts, test_sizes, test_dropped, test_server_times, test_order,
+              test_kills, test_failures, test_refusals);
     return command_end("test_sweep_server");
 }

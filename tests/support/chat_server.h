@@ -11,6 +11,9 @@ static struct {
     int broken_from;   /* all answers from this one on break off; 0: none */
     int nonsense_from; /* from this answer on no JSON; 0: never */
     int is_silent;     /* usage is missing */
+    int image_tokens;  /* of each image; 0: counts depend on the body's size */
+    int dropped_every; /* every N-th image is dropped; 0: none */
+    const char *metrics; /* members of vLLM's "metrics"; NULL: llama.cpp's timings */
     int answers;       /* so far */
 } chat;
 
@@ -37,14 +40,17 @@ static inline hostile_reply chat_choose(hostile_server *server) {
     if (chat.nonsense_from && chat.answers >= chat.nonsense_from) return chat_json("200 OK", "{\"choices\": 7}");
     word = words[(server->request_body_bytes + (size_t)is_b) % 4];
     tokens = 20 + (int)(server->request_body_bytes % 97) * (is_b ? 2 : 1);
+    const int is_dropped = chat.dropped_every && chat.answers % chat.dropped_every == 0;
+    if (chat.image_tokens) tokens = 16 + (strstr(server->request_body, "image_url") && !is_dropped ? chat.image_tokens : 0);
     CHAT_EVENT("data: {\"model\":\"%s\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n", model);
     for (int i = 0; i < (is_b ? 3 : 2); i++)
         CHAT_EVENT("data: {\"model\":\"%s\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"%s\"},\"finish_reason\":null}]}\n\n", model, i ? " " : word);
     CHAT_EVENT("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n");
     if (!chat.is_silent)
         CHAT_EVENT("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%d,"
-                   "\"image_tokens\":%d}},\"timings\":{\"prompt_ms\":1.5}}\n\n",
-                   tokens, is_b ? 3 : 2, chat.is_cached ? tokens - 1 : 3, tokens - 12);
+                   "\"image_tokens\":%d}},\"%s\":{%s}}\n\n",
+                   tokens, is_b ? 3 : 2, chat.is_cached ? tokens - 1 : 3, tokens - 12, chat.metrics ? "metrics" : "timings",
+                   chat.metrics ? chat.metrics : "\"prompt_ms\":1.5");
     CHAT_EVENT("data: [DONE]\n\n");
     chat_steps[step++] = (hostile_step){HOSTILE_SEND, HOSTILE_CHUNKED, 0};
     for (int i = 0; i < used; i++) {

@@ -333,6 +333,46 @@ static int find_families(const struct audit_rule *rule, const struct evidence *e
     return verdict->family_count > 0;
 }
 
+/* The rows or the views of the rule's grid at a size. */
+static int64_t parts_of(const vp_family *family, const struct audit_size *size, audit_cause cause) {
+    vp_vision_count count;
+    if (vp_family_count(family, size->width_px, size->height_px, &count, NULL) != VP_OK) return 0;
+    return cause == AUDIT_ROWS ? count.rows : count.views;
+}
+/* Returns 1 if the counts are the rule's plus equally many tokens for each row or view, or the same share at each
+ * size: separators, markers or another scale. */
+static int find_surplus(const struct audit_rule *rule, const struct evidence *evidence, struct audit_verdict *verdict) {
+    const struct audit_size *sizes = evidence->sizes;
+    double low = HUGE_VAL, high = 0;
+    size_t far = 0;
+    for (audit_cause cause = AUDIT_ROWS; cause <= AUDIT_VIEWS; cause++) {
+        const int64_t first = parts_of(&rule->family, sizes, cause);
+        int64_t most = first;
+        int is_same = 1;
+        for (size_t i = 1; i < evidence->count; i++)
+            if (llabs(parts_of(&rule->family, &sizes[i], cause) - first) > llabs(most - first))
+                most = parts_of(&rule->family, &sizes[far = i], cause);
+        if (most == first) continue;
+        const int64_t here = sizes[0].measured - sizes[0].by_rule;
+        verdict->extra = (sizes[far].measured - sizes[far].by_rule - here) / (most - first);
+        verdict->fit_offset = here - verdict->extra * first;
+        for (size_t i = 0; i < evidence->count; i++)
+            is_same &= sizes[i].measured - sizes[i].by_rule - verdict->fit_offset
+                       == verdict->extra * parts_of(&rule->family, &sizes[i], cause);
+        verdict->cause = cause;
+        if (is_same && verdict->extra && is_usual_offset(verdict->fit_offset)) return 1;
+    }
+    verdict->fit_offset = 0;
+    for (size_t i = 0; i < evidence->count; i++) { /* rounding changes a count by up to a token */
+        const double rule_tokens = (double)sizes[i].by_rule, measured = (double)sizes[i].measured;
+        low = fmin(low, (measured + 1) / rule_tokens);
+        high = fmax(high, (measured - 1) / rule_tokens);
+    }
+    verdict->cause = AUDIT_SHARE;
+    verdict->share = (low + high) / 2;
+    return evidence->count > 2 && high <= low && fabs(verdict->share - 1) > 0.005;
+}
+
 /* ---- the verdict */
 /* Returns 1 if requests without the knobs have the same counts. *is_silent: 1 if the rule also gives the same. */
 static int is_knob_ignored(const struct evidence *evidence, int *is_silent) {
@@ -347,11 +387,19 @@ static int is_knob_ignored(const struct evidence *evidence, int *is_silent) {
     *is_silent = asked && same == asked && !differ_by_rule;
     return asked && same == asked;
 }
+/* Returns 1 if the images that differ from the rule add hardly a token, and others follow it. */
+static int are_some_dropped(const struct evidence *evidence, const struct audit_verdict *verdict) {
+    size_t count = 0;
+    for (size_t i = 0; i < evidence->count; i++)
+        count += evidence->sizes[i].measured <= PLACEHOLDERS_MOST && evidence->sizes[i].by_rule > PLACEHOLDERS_MOST;
+    return count && count == verdict->different && count < evidence->count;
+}
 static void find_cause(const struct audit_rule *rule, const struct evidence *evidence, int64_t varied_by_rule,
                        struct audit_verdict *verdict) {
     int is_silent = 0;
     const int is_ignored = is_knob_ignored(evidence, &is_silent);
-    if (verdict->is_constant && verdict->constant <= PLACEHOLDERS_MOST)
+    if (are_some_dropped(evidence, verdict)) verdict->cause = AUDIT_DROPPED;
+    else if (verdict->is_constant && verdict->constant <= PLACEHOLDERS_MOST)
         verdict->cause = verdict->constant > 0 ? AUDIT_PLACEHOLDERS : AUDIT_DROPPED;
     else if (is_ignored && !is_silent) {
         verdict->cause = AUDIT_KNOB_IGNORED;
@@ -364,7 +412,8 @@ static void find_cause(const struct audit_rule *rule, const struct evidence *evi
     else if (verdict->is_constant && varied_by_rule) {
         verdict->cause = AUDIT_FIXED;
         find_families(rule, evidence, verdict);
-    } else verdict->cause = find_families(rule, evidence, verdict) ? AUDIT_FAMILY : AUDIT_UNEXPLAINED;
+    } else if (find_families(rule, evidence, verdict)) verdict->cause = AUDIT_FAMILY;
+    else if (rule->is_low_detail || !find_surplus(rule, evidence, verdict)) verdict->cause = AUDIT_UNEXPLAINED;
 }
 /* The usual offset that most sizes, at least two, have; 0 if there is none. */
 static int64_t common_offset(const struct evidence *evidence) {
@@ -455,7 +504,11 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
     add_square(verdict, &square);
     switch (verdict->cause) {
     case AUDIT_DROPPED:
-        text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the "
+        if (!verdict->is_constant)
+            text_list_add(out, "image dropped: %zu image%s add%s hardly a token, the others follow the rule; --repeat "
+                               "10 shows whether the same ones are dropped each time", verdict->different,
+                          plural_s((int64_t)verdict->different), verdict->different == 1 ? "s" : "");
+        else text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the "
                            "model, or its prompt_tokens exclude images");
         break;
     case AUDIT_PLACEHOLDERS:
@@ -492,6 +545,19 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
                            "differ%s%s%s",
                       (long long)verdict->constant, square.data, verdict->family_count ? "; this is the count of " : "",
                       verdict->family_count ? families.data : "");
+        break;
+    case AUDIT_ROWS: case AUDIT_VIEWS:
+        text_list_add(out, "tokens per %s: all counts fit %s with %+lld token%s for each %s%s: separators or markers "
+                           "that the rule does not have, or has",
+                      verdict->cause == AUDIT_ROWS ? "row" : "view", family, (long long)verdict->extra,
+                      plural_s((int64_t)llabs(verdict->extra)), verdict->cause == AUDIT_ROWS ? "row of tokens" : "view",
+                      verdict->fit_offset ? fits_text.data : "");
+        break;
+    case AUDIT_SHARE:
+        text_list_add(out, "more or fewer everywhere: the server counts %+.1f %% at all sizes; it may bill tokens with "
+                           "a factor, resize images by %+.1f %% per side before its own rule, or have another patch "
+                           "size or merge: compare its preprocessor_config.json (vlmprof tile --checkpoint)",
+                      100 * (verdict->share - 1), 100 * (sqrt(verdict->share) - 1));
         break;
     case AUDIT_UNEXPLAINED:
         text_list_add(out, "unknown: no other value of a key of %s and no other family gives these counts%s", family,

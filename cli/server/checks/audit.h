@@ -43,6 +43,9 @@ struct audit_size {
     X(AUDIT_ROUNDING, "halves rounded up") \
     X(AUDIT_FAMILY, "another family") \
     X(AUDIT_FIXED, "fixed size") \
+    X(AUDIT_ROWS, "tokens per row") \
+    X(AUDIT_VIEWS, "tokens per view") \
+    X(AUDIT_SHARE, "more or fewer everywhere") \
     X(AUDIT_UNEXPLAINED, "unknown")
 #define AUDIT_CAUSE_ENUM(id, name) id,
 typedef enum audit_cause { AUDIT_CAUSES(AUDIT_CAUSE_ENUM) AUDIT_CAUSE_COUNT } audit_cause;
@@ -66,6 +69,7 @@ struct audit_verdict {
     const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count;
     int is_half_up;          /* for AUDIT_32_BIT: 1 if halves are also rounded up */
     int64_t fit_offset, family_offset; /* measured - count: of the fits, of the first family */
+    int64_t extra; double share; /* for AUDIT_ROWS, AUDIT_VIEWS: tokens of each; for AUDIT_SHARE: measured / by rule */
     /* if equal: whether the counts without the knobs are the same, in accordance with the rule or against it */
     enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;
 };
