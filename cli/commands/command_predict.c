@@ -96,7 +96,7 @@ static void limit_part(const struct estimator *estimator, int part, double stret
     if (!estimator->limits[part].count || !(prediction->value[part] >= 0)) return;
     vp_latency_limits_apply(&estimator->limits[part], prediction->value[part], stretch, &prediction->low[part],
                             &prediction->high[part]);
-    prediction->is_limited[part] = 1;
+    prediction->held_out[part] = estimator->limits[part].count;
 }
 /* Returns 1 and fills the prediction if the counts of the request are in range. */
 static int can_predict_request(const struct estimator *estimator, const vp_latency_request *request,

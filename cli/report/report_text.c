@@ -409,10 +409,10 @@ static void write_point(struct text_list *table, const struct report *report, co
     CELLS(table, config_text(report, tradeoff, config, name), number_of_estimate(point_latency(point)).text,
           number_of_estimate(point_accuracy(point)).text, number_percent(point->membership).text);
 }
-enum { SAMPLES_FEW = 30 }; /* with fewer samples, a share of the resamples is easily mistaken for certainty */
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     char latency[64], few[NO_INTERVAL_BYTES];
+    no_interval_text(tradeoff, report->settings.percentile, few);
     document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu common samples", percentile,
                   axis, report->results->files[tradeoff->group->first].dataset_name, tradeoff->sample_count);
     if (tradeoff->is_corpus)
@@ -423,17 +423,16 @@ static void write_front(struct document *document, const struct report *report, 
             report->results->files[tradeoff->group->first].accuracy_metric
                 ? report->results->files[tradeoff->group->first].accuracy_metric
                 : "of these files");
-    else
-        document_text(
-            document, BLOCK_LINE,
-            "member: share of %zu resamples in which it is on the front; *: after a step of at least %s ms and %g "
-            "point",
-            report->settings.resamples, number_short(tradeoff->epsilon_latency).text, 100 * EPSILON_ACCURACY);
-    if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
+    else if (!few[0])
         document_text(document, BLOCK_LINE,
-                      "with only %zu sample%s, even a share of 0 or 100 %% of the resamples is uncertain",
-                      tradeoff->sample_count, plural_s((int64_t)tradeoff->sample_count));
-    if (no_interval_text(tradeoff, report->settings.percentile, few)[0]) document_text(document, BLOCK_LINE, "%s", few);
+                      "member: share of %zu resamples in which it is on the front, at most %s %% because %zu samples "
+                      "show no more",
+                      report->settings.resamples,
+                      number_percent((double)tradeoff->sample_count / (double)(tradeoff->sample_count + 1)).text,
+                      tradeoff->sample_count);
+    document_text(document, BLOCK_LINE, "*: after a step of at least %s ms and %g point",
+                  number_short(tradeoff->epsilon_latency).text, 100 * EPSILON_ACCURACY);
+    if (few[0]) document_text(document, BLOCK_LINE, "%s; members are unknown", few);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
                       "the range of this metric's scores is unknown: intervals of accuracy are Student's, and there is "
@@ -458,7 +457,8 @@ static void write_near_front(struct document *document, const struct report *rep
     char head[64];
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         const vp_bootstrap_point *point = &tradeoff->points[i];
-        if (!(point->membership >= 0.05) || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
+        if (!(point->membership * (double)(tradeoff->sample_count + 1) > 1.001 && point->membership >= 0.05)
+            || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
         if (!table) {
             document_text(document, BLOCK_LINE, "not on the front, but possible members");
             snprintf(head, sizeof head, "configuration|%s|accuracy|member %%", TERMS[report->settings.axis].unit);

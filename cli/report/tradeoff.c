@@ -236,6 +236,9 @@ static void latency_interval(const double *values, size_t count, double percenti
     if (percentile < 0) vp_statistics_mean_interval(values, count, 0.95, &point->latency_low, &point->latency_high);
     else vp_statistics_percentile_interval(sorted, count, percentile, 0.95, &point->latency_low, &point->latency_high);
 }
+double share_shown(double share, size_t samples) {
+    return fmin(fmax(share, 1 / (double)(samples + 1)), (double)samples / (double)(samples + 1));
+}
 static void bootstrap_points(struct tradeoff *tradeoff, const struct report_settings *settings) {
     vp_bootstrap_options options = vp_bootstrap_options_default();
     size_t bytes = vp_bootstrap_scratch_bytes(tradeoff->config_count, tradeoff->sample_count, settings->resamples);
@@ -255,9 +258,14 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
         snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to resample");
     free(scratch);
     sorted = resize(NULL, tradeoff->sample_count, sizeof *sorted);
-    for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++)
+    for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++) {
+        vp_bootstrap_point *point = &tradeoff->points[i];
+        double *const shares[] = {&point->membership, &point->within_budget, &point->best};
         latency_interval(tradeoff->latency + i * tradeoff->sample_count, tradeoff->sample_count, settings->percentile,
-                         sorted, &tradeoff->points[i]);
+                         sorted, point);
+        for (size_t k = 0; k < 3; k++)
+            *shares[k] = isfinite(point->latency_low) ? share_shown(*shares[k], tradeoff->sample_count) : (double)NAN;
+    }
     free(sorted);
     for (size_t i = 0; i < tradeoff->config_count && !tradeoff->range.is_known; i++) { /* Student's, or none */
         vp_bounded_interval accuracy = accuracy_interval(

@@ -468,7 +468,8 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
             uint32_t stage_node = vp_json_get(json, stages, vp_stage_name((vp_stage)stage));
             double device = node_number(json, vp_json_get(json, stage_node, "device_ms")),
-                   kernels = node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
+                   kernels = is_copy_stage(stage) ? device
+                                                  : node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
             if (!(device >= 0 && device <= MS_MOST && kernels >= 0 && kernels <= MS_MOST)) continue;
             file->kernel_device_ms[stage] =
                 (isfinite(file->kernel_device_ms[stage]) ? file->kernel_device_ms[stage] : 0) + device;
@@ -852,7 +853,7 @@ const char *setting_text(const struct result_file *file, char out[80]) {
     size_text(file, size);
     language_text(file, language);
     if (!size[0] && !language[0]) snprintf(language, sizeof language, "default"); /* an engine without knobs */
-    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size, (file->is_served ? language : size)[0] ? " " : "",
+    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size, size[0] && language[0] ? " " : "",
              language);
     return out;
 }
@@ -1094,6 +1095,7 @@ static void group_results(struct results *results) {
         text_list_add(&results->notes, "%s; %zu more file%s %s others: skipped", same.items[0], same_count - 1,
                       plural_s((int64_t)(same_count - 1)), same_count - 1 == 1 ? "repeats" : "repeat");
     else if (same_count) text_list_add(&results->notes, "%s: skipped", same.items[0]);
+    if (same_count) results->repeats = results->notes.items[results->notes.count - 1];
     text_list_free(&same);
     results->count = kept;
     for (size_t i = 0; i < results->count; i++) {

@@ -82,6 +82,7 @@ struct results {
     struct result_file *files; size_t count; /* sorted by task, image size, top_k, blocks */
     struct result_group *groups; size_t group_count;
     struct text_list notes;                  /* notes for the reader: skipped files, missing samples */
+    const char *repeats;                     /* the note of files that repeat a configuration; NULL if none does */
     struct text_list unlike;                 /* as of results_differ for two files, and their paths; or empty */
 };
 

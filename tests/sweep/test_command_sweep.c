@@ -126,10 +126,10 @@ static void test_sweep(void) {
     }
     check_case("sweep: a grid can grow; a different plan is rejected");
     EXITS(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0, err, "(3 measured now");
-    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --seed 7", 2, "another plan");
-    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --seed 7", 2, "another plan: --seed 42 instead of 7; use");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 1", 2, "another plan: --ignore_eos true instead of false, --num_runs_per_sample 2 instead of 1; use");
     CHECK_INT(unlink(in_folder("out/journal.jsonl")), 0);
-    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan: --num_runs_per_sample 2 instead of 1; use");
     write_text(in_folder("out/journal.jsonl"), "something else\n");
     REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos", 2, "is not a journal");
     remove_folder(in_folder("out"));
