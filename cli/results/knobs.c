@@ -260,8 +260,8 @@ void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *v
 }
 void knob_put_own(vp_json_writer *writer, const struct knob_values *values) {
     int count = 0;
-    for (int knob = KNOB_OWN; knob < KNOB_COUNT; knob++) {
-        if (!knob_is_set(values, knob)) continue;
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        if (!knob_is_set(values, knob) || (knob < KNOB_OWN && !KNOBS[knob].in_knobs)) continue;
         if (!count++) PUT(writer, KEY_OBJECT("knobs"));
         knob_put(writer, knob, values);
     }
