@@ -155,6 +155,8 @@ extern const struct knob *const KNOBS; /* [KNOB_COUNT]; unused rows of files hav
 /* The row of a file's own knob, which is made at first sight; -1: there are KNOB_OWN_MOST others. Its value is JSON: a
  * number, a text, true or false. unit: NULL if the file does not say it. Not for several threads at once. */
 int knob_own(const char *name, const char *unit);
+/* Returns 1 for such a row, and for a row of ours that files have in "knobs". */
+int knob_is_own(int knob);
 /* Frees those rows, before a process reads results that have nothing to do with the earlier ones. */
 void knob_own_forget(void);
 
@@ -211,6 +213,8 @@ const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_
 const char *knob_language_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]);
 /* A value's name on an axis: "4", "int8", "sdpa". Not for images. */
 const char *knob_value_text(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]);
+/* The value of an own knob as JSON, as in "knobs"; NULL: not set. Returns out or the value's text. */
+const char *knob_own_json(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]);
 /* Adds the image size and the engine's knobs to a file name. crops: a tier's mean crops; named: bits of the
  * only_varied knobs that are added. */
 void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named);
