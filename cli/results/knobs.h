@@ -139,7 +139,7 @@ struct knob {
     const char *axis_key; /* name in JSON, only of the first knob of an axis */
     int always;           /* KNOB_IN_... */
     int only_varied;      /* 1 if names and tables omit it when all values are equal */
-    int in_knobs;         /* 1 if it stands in "knobs", where a program without this row takes it for a file's own */
+    int in_knobs;         /* 1 if files have it in "knobs": a program without this row then reads it as a file's own */
     int64_t least, most_read; /* limits of the number; most_read 0: INT32_MAX */
     const char *choices;    /* allowed texts; NULL: any */
     const char *in_name;    /* prefix of the value in file names, "topk4"; NULL: omitted */
@@ -223,7 +223,7 @@ void knob_add_name(struct text_buffer *name, const struct knob_values *values, i
 /* Writes a knob's key and value, null if it is not set. knob_put_more also writes the keys of its number or list. */
 void knob_put(vp_json_writer *writer, int knob, const struct knob_values *values);
 void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *values);
-/* Writes the member "knobs" with the file's own knobs and the rows that stand there, if any is set. */
+/* Writes the member "knobs" with the file's own knobs and the rows with in_knobs, if any is set. */
 void knob_put_own(vp_json_writer *writer, const struct knob_values *values);
 /* Writes the value {"endpoint", "endpoint_model", "request_knobs": {path: value}}. */
 void knob_put_variant(vp_json_writer *writer, const struct knob_values *values);
