@@ -247,16 +247,14 @@ static void add_points(struct xy_list *points, const struct curve_kind *kind, co
     }
 }
 /* Returns 1 if two files are of one curve: of the same language model, whatever their image size. A language model is a
- * combination of top_k, number of blocks and weights, or a server's variant. An image's cost depends on its tokens
- * however the request sets their number, so for it, a server's model is one. */
+ * combination of top_k, number of blocks and weights, or a server's knobs. An image's cost depends on its tokens however
+ * a request sets their number, so the request's knobs do not distinguish it. */
 static int is_same_curve(const struct curve_kind *kind, const struct result_file *left,
                          const struct result_file *right) {
-    const int by_model = kind->y_column == COLUMN_IMAGE_OUTSIDE;
-    int differ = by_model && (knob_compare(KNOB_ENDPOINT, &left->knobs, &right->knobs)
-                              || knob_compare(KNOB_ENDPOINT_MODEL, &left->knobs, &right->knobs));
-    for (int axis = 0; axis < KNOB_COUNT && !differ; axis++)
-        differ = knob_is_axis(axis) && axis != KNOB_SIZE && !(by_model && axis == KNOB_VARIANT)
-                 && compare_axis(left, right, axis);
+    const int last = kind->y_column == COLUMN_IMAGE_OUTSIDE ? KNOB_OWN : KNOB_COUNT;
+    int differ = 0;
+    for (int axis = 0; axis < last && !differ; axis++)
+        differ = knob_is_axis(axis) && axis != KNOB_SIZE && compare_axis(left, right, axis);
     return !differ;
 }
 /* A curve for each language model. */
