@@ -787,7 +787,7 @@ typedef struct vp_impl_image_info {
     int32_t orientation;              /* EXIF, 1..8 */
     int32_t depth, colour;            /* PNG: bits per channel, colour type */
     int32_t components, scans;        /* JPEG */
-    int stray;                        /* JPEG: 1 if bytes between segments are no part of one */
+    int stray;                        /* JPEG: 1 if there are bytes between its segments */
     int tables;                       /* JPEG: bit 1: quantisation table seen; bit 2: Huffman table seen */
     int whole;                        /* 1: the end marker was found */
     uint64_t data_bytes;              /* PNG: size of the IDAT data */
