@@ -112,15 +112,12 @@ static double throttled_share(const struct result_file *file) {
                ? (double)file->num_throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
-/* Returns 1 if both files sent a server the same requests, or are of one configuration of an engine. The names of their
- * variants may differ, because a name only describes the differences among the files of one side. */
+/* Returns 1 if both files sent a server the same requests, or are of one configuration of an engine. */
 static int is_same_request(const struct result_file *before, const struct result_file *after) {
     struct text_list differ = {NULL, 0};
-    struct result_file alike = *after;
     const int is_different = results_differ(before, after, 0, &differ);
     text_list_free(&differ);
-    alike.variant = before->variant;
-    if (!before->is_served || !after->is_served) return !is_different && !compare_settings(before, &alike);
+    if (!before->is_served || !after->is_served) return !is_different && !compare_settings(before, after);
     return !strcmp(before->dataset_name, after->dataset_name) && is_same_size(before, after) && !is_different
            && !knob_compare(KNOB_ENDPOINT_MODEL, &before->knobs, &after->knobs);
 }

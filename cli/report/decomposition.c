@@ -247,7 +247,7 @@ static void add_points(struct xy_list *points, const struct curve_kind *kind, co
     }
 }
 /* A curve for each language model, over all image sizes. A language model is a combination of top_k, number of blocks
- * and weights, or a server's variant. */
+ * and weights, or a server's knobs. */
 static void language_curves(struct curve_list *curves, const struct results *results, size_t group_index,
                             const struct curve_kind *kind) {
     const struct result_group *group = &results->groups[group_index];

@@ -684,11 +684,10 @@ int is_on_front(const struct report *report, size_t file) {
 }
 void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_text(writer, "dataset_name", file->dataset_name);
-    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+    for (int knob = 0; knob < KNOB_OWN; knob++) {
         const int is_unknown = file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE;
         if (KNOBS[knob].of == KNOB_OF_SWEEP) continue;
         if ((is_unknown || !knob_is_set(&file->knobs, knob)) && !(KNOBS[knob].always & KNOB_IN_REPORTS)) continue;
-        if (knob == KNOB_VARIANT) put_text(writer, "variant", file->variant);
         if (is_unknown) {
             put_null(writer, KNOBS[knob].key);
             continue;
@@ -696,5 +695,5 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
         knob_put(writer, knob, &file->knobs);
         if (KNOBS[knob].number_key) knob_put_more(writer, knob, &file->knobs);
     }
-    if (!file->is_served && file->variant[0]) put_text(writer, "variant", file->variant);
+    knob_put_own(writer, &file->knobs);
 }

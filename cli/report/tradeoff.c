@@ -58,16 +58,35 @@ static int32_t find_levels(struct tradeoff *tradeoff, const struct results *resu
     }
     return count;
 }
-/* Fills tradeoff->knobs with the levels of the knobs that vary. Leaves it without knobs if none varies, or if one has
- * too many levels. */
+/* Returns 1 if two knobs with `count` levels change together, as servers that have a model each. */
+static int go_together(const struct tradeoff *tradeoff, const struct results *results, int one, int other, int count) {
+    const struct result_file *files = results->files;
+    const size_t *paired = tradeoff->group->paired;
+    for (int32_t level = 0; level < count; level++) {
+        const struct result_file *example = &files[paired[tradeoff->level_example[one][level]]];
+        for (size_t i = 0; i < tradeoff->config_count; i++)
+            if (!compare_axis(&files[paired[i]], example, one) != !compare_axis(&files[paired[i]], example, other))
+                return 0;
+    }
+    return 1;
+}
+/* Fills tradeoff->knobs with the levels of the knobs that vary; of two that change together only the last. Leaves it
+ * without knobs if none varies, or if there are too many of them or of their levels. */
 static void find_knobs(struct tradeoff *tradeoff, const struct results *results) {
     for (int k = 0; k < KNOB_COUNT; k++) {
         int32_t count = knob_is_axis(k) ? find_levels(tradeoff, results, k) : 0;
-        if (count > VP_KNOB_LEVEL_LIMIT) {
+        if (count > VP_KNOB_LEVEL_LIMIT || (count > 1 && tradeoff->knobs.knob_count == VP_KNOB_LIMIT)) {
             tradeoff->knobs.knob_count = 0;
             return;
         }
         if (count < 2) continue;
+        for (int32_t other = 0; other < tradeoff->knobs.knob_count; other++)
+            if (tradeoff->knobs.level_counts[other] == count
+                && go_together(tradeoff, results, tradeoff->knob_of[other], k, count)) {
+                tradeoff->knobs.knob_count--;
+                tradeoff->knobs.level_counts[other] = tradeoff->knobs.level_counts[tradeoff->knobs.knob_count];
+                tradeoff->knob_of[other--] = tradeoff->knob_of[tradeoff->knobs.knob_count];
+            }
         tradeoff->knobs.level_counts[tradeoff->knobs.knob_count] = count;
         tradeoff->knob_of[tradeoff->knobs.knob_count++] = k;
     }

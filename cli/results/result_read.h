@@ -38,8 +38,8 @@ struct result_file {
     /* names and values in turn, as JSON: the knobs of "knobs" or of a server's requests, up to own_knobs; after them,
      * of a file without "schema", settings in the head without an axis, such as unknown members. Long values: hashes */
     struct text_list own; size_t own_knobs;
-    char *variant;      /* those of model, endpoint and own knobs that differ among the files; never NULL */
-    char *variant_name; /* the same, short enough for a table */
+    struct text_list units; /* names and units in turn, of "knob_units" */
+    size_t namesakes;   /* number of earlier configurations with the same short name */
     struct outside {    /* T_image_outside from the twins of all samples; NaN and 0 if there are none */
         double ms, low, high, level, image_ms, text_ms, floor_ms, server_ms; /* server_ms: by the server's clock */
         int64_t pairs, adjusted, left_out;
@@ -123,8 +123,7 @@ int by_row_id(const void *left_item, const void *right_item);
 /* Returns 1 if both have the same image size. */
 int is_same_size(const struct result_file *left, const struct result_file *right);
 
-/* Compares the values of an axis: returns below 0, 0 or above 0. Variants of servers are ordered by what differs
- * between them, after the engine's files. */
+/* Compares the values of an axis: returns below 0, 0 or above 0. */
 int compare_axis(const struct result_file *left, const struct result_file *right, int axis);
 
 /* Compares configurations in the order of results->files: returns below 0, above 0, or 0 for the same point of the
@@ -134,13 +133,13 @@ int compare_settings(const struct result_file *left, const struct result_file *r
 /* The weights of all files, each once: "int4, int8, bf16"; NULL if the first file has none. malloc'ed. */
 char *weights_text(const struct results *results);
 
-/* The value of an axis: "medium", "4", "int8", a variant's name. Returns out. */
+/* The value of an axis: "medium", "4", "int8", "3 px". Returns out. */
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]);
 
 /* Returns 1 if all files are of servers, whose stages are unknown from outside. */
 int are_all_served(const struct results *results);
 
-/* The setting without its image size: "k4 b12", a variant's name. Returns out. */
+/* The setting without its image size: "k4 b12", "attn=sdpa". Returns out. */
 const char *language_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]);
 
 /* "medium k4 b12" or "576 tokens k4 b12", and "medium k4 b12 int8" if files differ in their weights; for a server

@@ -297,7 +297,7 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
                               vp_bootstrap_point *points);
 
 /* ---- coupling of the knobs */
-enum { VP_KNOB_LIMIT = 8, VP_KNOB_LEVEL_LIMIT = 256, VP_EFFECT_COLUMNS_LIMIT = 1024 };
+enum { VP_KNOB_LIMIT = 16, VP_KNOB_LEVEL_LIMIT = 256, VP_EFFECT_COLUMNS_LIMIT = 1024 };
 typedef struct vp_knobs {
     const int32_t *levels; /* [config_count, knob_count]: level of each knob, 0..level_counts - 1 */
     int32_t knob_count;    /* 1..VP_KNOB_LIMIT */

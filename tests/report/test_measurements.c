@@ -29,7 +29,6 @@ static void make(void) {
         knob_set_text(&file->knobs, KNOB_TIER, f ? "high" : "medium");
         file->device = (char *)(size_t)"cpu: made";
         file->model = (char *)(size_t)"made";
-        file->variant = file->variant_name = (char *)(size_t)"";
         knob_set_text(&file->knobs, KNOB_WEIGHTS, "bf16");
         knob_set_number(&file->knobs, KNOB_TOP_K, 4 + f);
         knob_set_number(&file->knobs, KNOB_BLOCKS, 12 + f);

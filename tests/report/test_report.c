@@ -598,6 +598,51 @@ static void test_own_engine(void) {
     CHECK_INT(run("--version; sed 's/\"model\": \"m\",/\"model\": \"Qwen3-VL-8B-Instruct\",/' %%F/law.json | tee %%F/named.json"), 0);
     check_refused(run("predict %%F/named.json 640x480"), 2, "but this model is Qwen3-VL-8B-Instruct: give --views");
 }
+/* Result files with knobs of their own: a grid of heads x attention x blur, whose times and scores are a sum of known parts. */
+static void write_grid_of_own(const char *units) {
+    static const char *const attention[] = {"sdpa", "eager"};
+    make_empty(in_folder("own"));
+    for (int i = 0; i < 12; i++) {
+        char path[60], text[6000];
+        snprintf(text, sizeof text, "{\"knobs\": {\"heads\": %d, \"attn\": \"%s\", \"blur\": %s, \"num_active_blocks\": 4, \"constant\": 1}%s, \"per_sample_results\": [",
+                 i % 3 == 0 ? 9 : i % 3 == 1 ? 10 : 2, attention[i / 3 % 2], i / 6 ? "true" : "false", units);
+        for (int k = 0; k < 24; k++)
+            snprintf(text + strlen(text), 120, "%s{\"sample_id\": %d, \"T_total\": %d.%02d, \"accuracy\": %d}", k ? ", " : "", k,
+                     100 + 10 * (i % 3) + 4 * (i / 3 % 2) + k % 7, (7 * k + 3 * i) % 100, (k + i / 6) % 3 > 0);
+        strcat(text, "]}");
+        snprintf(path, sizeof path, "own/x_imgsize_%02d.json", i);
+        write_text(in_folder(path), text);
+    }
+}
+static void test_own_knobs(void) {
+    check_case("a file's own knobs are axes: numbers in their order, texts in that of first sight, units beside levels");
+    write_grid_of_own(", \"knob_units\": {\"heads\": \"kept\"}");
+    EXITS(run("report %%F/own"), 0, out, "heads 10 kept costs");
+    const char *levels = strstr(last.out, "heads 2 kept"), *ten = strstr(last.out, "heads 10 kept  "), *eager = strstr(last.out, "attn eager  ");
+    CHECK(levels && ten && strstr(levels, "heads 9 kept") < strstr(levels, "heads 10 kept") && eager && strstr(last.out, "attn sdpa  ") < eager);
+    CHECK(strstr(last.out, "heads x attn") && strstr(last.out, "heads x blur") && strstr(last.out, "blur true") && !strstr(last.out, "constant"));
+    check_case("they separate: heads 0, 10 and 20 ms, attention 4 ms, as planted");
+    EXITS(run("report %%F/own --json"), 0, out, "\"knobs\": {\n");
+    CHECK(strstr(last.out, "\"heads\": 10") && strstr(last.out, "\"attn\": \"sdpa\"") && strstr(last.out, "\"num_active_blocks\": 4"));
+    for (const char *at = last.out; (at = strstr(at, "\"knob\": \"attn\"")) != NULL; at++) CHECK(strncmp(at, "\"knob\": \"attn\",\n", 16) == 0);
+    EXITS(run("report %%F/own --csv"), 0, out, ",heads,attn,blur,");
+    CHECK(strstr(last.out, ",10,sdpa,false,") && strstr(last.out, ",2,eager,true,"));
+    EXITS(run("best %%F/own --budget_ms 120"), 0, out, "heads=");
+    CHECK_INT(run("report %%F/own --html"), 0);
+    CHECK(strstr(last.out, "Latency by attn") && strstr(last.out, "Latency by heads and attn"));
+    check_case("compare pairs by them");
+    CHECK_INT(run("--version; mkdir %%F/late; cd %%F/own; for f in *; do sed 's/\"T_total\": 1/\"T_total\": 2/g' $f >../late/$f; done"), 0);
+    EXITS(run("compare %%F/own %%F/late --all"), 1, out, "heads=10 attn=eager blur=true");
+    CHECK(!strstr(last.out, "only in"));
+    EXITS(run("compare %%F/own/x_imgsize_00.json %%F/own/x_imgsize_01.json"), 2, err, "configuration (heads=9 / heads=10)");
+    check_case("units must be an object; more knobs than are read together");
+    write_grid_of_own(", \"knob_units\": 3");
+    check_refused(run("report %%F/own"), 3, "knob_units is not an object");
+    make_empty(in_folder("own"));
+    CHECK_INT(run("--version; for i in $(seq 17); do printf '{\"knobs\": {\"k%%s\": 1}, \"per_sample_results\": [{\"sample_id\": 1, \"T_total\": 1}]}' "
+                  "$i >%%F/own/$i.json; done"), 0);
+    check_refused(run("report %%F/own"), 3, "is one too many: vlmprof reads 16 together");
+}
 /* Two files of an engine that differ in their heads, a command, its exit code and a part of what it prints. */
 static void test_engine_heads(void) {
 #define KNOBS_OF(text) "\"knobs\": {" text "}"
@@ -606,15 +651,15 @@ static void test_engine_heads(void) {
 #define COMPARE "compare %%F/engine/a.json %%F/engine/b.json"
     static const struct { const char *heads[2], *command; int code; const char *words; } cases[] = {
         {TWO, "fit %%F/engine", 2, "/b.json differ in batch (1, 4): fit them separately"},
-        {{KNOBS_OF("\"graphs\": true"), KNOBS_OF("\"mode\": \"x\"")}, "fit %%F/engine", 2, "differ in graphs (true, not said): fit"},
+        {{KNOBS_OF("\"graphs\": true"), KNOBS_OF("\"mode\": \"x\"")}, "fit %%F/engine", 3, "b.json lacks the knob graphs, which "},
         {{"\"batch_size\": 1", "\"batch_size\": 4"}, "fit %%F/engine", 2, "differ in batch_size (1, 4)"},
         {{"\"engine\": {\"name\": \"a name of many words, which is longer than a value\"}", "\"engine\": 1"}, "fit %%F/engine", 2, "differ in engine (#"},
         {{"\"provenance\": {\"device\": \"A\"}", "\"num_active_blocks\": 2"}, "fit %%F/engine", 2, "b.json differ in device (A, not said): fit"},
         {{"\"date\": \"1\"", "\"model\": \"m\", \"num_active_blocks\": 2"}, "fit %%F/engine", 2, "differ in model (not said, m): fit"},
         {{"\"activations\": \"auto\"", "\"activations\": \"int8\""}, "fit %%F/engine", 2, "differ in activations (auto, int8): fit"},
         {{KNOBS_OF("\"batch\": 4"), KNOBS_OF("\"batch\": 4.0") ", \"num_active_blocks\": 2, \"date\": \"other\""}, "fit %%F/engine", 0, "24 measurements"},
-        {TWO, "report %%F/engine", 0, "fastest: batch=1"}, {{KNOBS_OF("\"batch\": 1"), M}, "report %%F/engine", 0, "batch=?"},
-        {TWO, "report %%F/engine --json", 0, "\"variant\": \"batch=4\""}, {TWO, "report %%F/engine --csv", 0, ",batch=4,"},
+        {TWO, "report %%F/engine", 0, "fastest: batch=1"}, {{KNOBS_OF("\"batch\": 1"), M}, "report %%F/engine", 3, "b.json lacks the knob batch"},
+        {TWO, "report %%F/engine --json", 0, "\"batch\": 4"}, {TWO, "report %%F/engine --csv", 0, ",batch,"},
         {TWO, "best %%F/engine --budget_ms 50", 0, "batch=1: the best within 50 ms"}, {TWO, COMPARE, 2, "configuration (batch=1 / batch=4)"},
         {TWO, "compare %%F/engine %%F/engine/b.json", 0, "1 configurations are only in"}, {{"\"date\": \"x\"", "\"date\": \"y\""}, COMPARE, 0, "verdict: IDENTICAL"},
         {{"\"commit\": \"x\"", "\"commit\": \"y\""}, COMPARE, 0, "A and B differ in commit (x / y)"},
@@ -685,7 +730,7 @@ static void test_drawn(void) {
 }
 int main(void) {
     if (!program_begin("report")) return 1;
-    RUN_TESTS(test_foreign, test_small_form, test_own_engine, test_engine_heads, test_drawn, test_damaged, test_truth, test_parts, test_findings,
+    RUN_TESTS(test_foreign, test_small_form, test_own_engine, test_own_knobs, test_engine_heads, test_drawn, test_damaged, test_truth, test_parts, test_findings,
               test_front, test_warnings, test_one_number, test_forms, test_many_levels, test_large);
     program_end();
     free(json_nodes);
