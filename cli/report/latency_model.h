@@ -14,7 +14,6 @@
 #define ESTIMATE_LOCATION "mean"
 
 /* ---- ranges of the data that a model was fitted to */
-struct number_range { double least, median, most; };
 void ranges_find(int count, const vp_latency_request *requests, size_t request_count,
                  struct number_range *ranges);
 void ranges_put(vp_json_writer *writer, int count, const struct number_range *ranges);

@@ -874,7 +874,8 @@ static const char *unit_of(const struct result_file *file, const char *name) {
 int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out) {
     const struct result_file *const files[2] = {one, other};
     for (int side = 0; side < 2; side++)
-        for (size_t i = 0; i < (others ? files[side]->own.count : files[side]->own_knobs); i += 2) {
+        for (size_t i = others > 1 ? files[side]->own_knobs : 0;
+             i < (others ? files[side]->own.count : files[side]->own_knobs); i += 2) {
             const char *name = files[side]->own.items[i], *value = own_value(files[!side], name, 1);
             if (value && (side || !strcmp(files[side]->own.items[i + 1], value))) continue;
             text_list_copy(out, name);
@@ -1014,7 +1015,7 @@ static void group_results(struct results *results) {
     size_t kept = 0, same_count = 0;
     tell_apart(results);
     for (size_t i = 1; i < results->count && !results->unlike.count; i++)
-        if (results_differ(&results->files[0], &results->files[i], 1, &results->unlike))
+        if (results_differ(&results->files[0], &results->files[i], 2, &results->unlike))
             for (int k = 0; k < 2; k++) text_list_copy(&results->unlike, results->files[k ? i : 0].path);
     qsort(results->files, results->count, sizeof *results->files, by_setting);
     for (size_t i = 0; i < results->count; i++) {

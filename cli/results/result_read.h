@@ -94,8 +94,8 @@ void results_free(struct results *results);
 /* A number of a sample, by column and row; NaN if the file lacks it. */
 double result_at(const struct result_file *file, int column, size_t row);
 
-/* Adds name, value and other value of each own knob in which the files differ, and with `others` of each setting of the
- * head without an axis. Returns 1 if there is one. */
+/* Adds name, value and other value of each own knob in which the files differ, and with `others` 1 of each setting of
+ * the head without an axis, with 2 only of those. Returns 1 if there is one. */
 int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out);
 
 /* Share of the prompt tokens that the server read from its caches; NaN if it is not reported. */

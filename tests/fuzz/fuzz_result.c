@@ -32,7 +32,7 @@ static void check_group(const struct results *results, const struct result_group
 }
 static void check_measurements(const struct results *results) {
     struct measurements measurements = {0};
-    measurements_read(&measurements, results, 64);
+    measurements_read(&measurements, results, 64, NULL);
     for (size_t i = 0; i < measurements.count; i++) MUST(isfinite(measurements.total[i]) && measurements.configs[i] < results->count);
     measurements_free(&measurements);
 }
