@@ -247,8 +247,8 @@ static void add_points(struct xy_list *points, const struct curve_kind *kind, co
     }
 }
 /* Returns 1 if two files are of one curve: of the same language model, whatever their image size. A language model is a
- * combination of top_k, number of blocks and weights, or a server's knobs. An image's cost depends on its tokens however
- * a request sets their number, so the request's knobs do not distinguish it. */
+ * combination of top_k, number of blocks and weights, or a server's knobs. An image's cost depends on its tokens,
+ * whatever sets their number, so the request's knobs do not distinguish it. */
 static int is_same_curve(const struct curve_kind *kind, const struct result_file *left,
                          const struct result_file *right) {
     const int last = kind->y_column == COLUMN_IMAGE_OUTSIDE ? KNOB_OWN : KNOB_COUNT;
