@@ -237,7 +237,8 @@ static void test_dropped(void) {
             check_case("images dropped: %s, %s", every ? "every 7th" : "none", *families[i] ? "by the rule" : "by equal sizes");
             chat.answers = 0;
             chat.dropped_every = every;
-            snprintf(line, sizeof line, "sweep --endpoint http://127.0.0.1:%d --endpoint_model model-a --data %%F/twenty.jsonl --max_new_tokens 8 %s", server.port, families[i]);
+            snprintf(line, sizeof line, "sweep --endpoint http://127.0.0.1:%d --endpoint_model model-a --data %%F/twenty.jsonl --max_new_tokens 8 %s",
+                     server.port, families[i]);
             strcat(line, "--num_runs_per_sample 1 --output_dir %F/out");
             RUNS(0, line);
             if (every) SAYS("the prompt has 16 tokens, but with its image at least");
