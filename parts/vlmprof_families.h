@@ -116,6 +116,10 @@ VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides
  * has none, the whole preprocessor_config.json. Returns the file, with the object in *node; NULL: there are none.
  * source: transformers 5.24.0, image_processing_base.py, get_image_processor_dict */
 VP_API const vp_json *vp_image_settings(const vp_json *const files[3], uint32_t *node);
+/* Sets a family's keys from these files, as vp_family_from_config does, without its checks.
+ * returns: VP_OK; VP_ERR_RANGE: a value that the key does not accept */
+VP_API vp_result vp_family_read(const vp_family_preset *preset, const vp_json *const files[3], vp_family *family,
+                                vp_error *error);
 /* Chooses the family and its keys from the files of a checkpoint. Each file may be absent.
  * in:      files  preprocessor_config.json, processor_config.json, config.json, in this order; NULL: absent. The
  *          top-level node of each is an object
@@ -1883,12 +1887,15 @@ static vp_result vp_impl_config_tokens(vp_family *family, const vp_json *const f
     if (family->preset->variant != VP_IMPL_ONEVISION || tokens < 0) root = patch > 0 ? tile / patch : 0;
     return root ? vp_family_set_number(family, "patches_per_side", (double)root, error) : VP_OK;
 }
-static vp_result vp_impl_config_keys(vp_family *family, const vp_json *const files[3], vp_error *error) {
+VP_API vp_result vp_family_read(const vp_family_preset *preset, const vp_json *const files[3], vp_family *family,
+                                vp_error *error) {
     const size_t place_count = sizeof vp_impl_config_places / sizeof vp_impl_config_places[0];
     uint32_t image = 0;
+    vp_family_default(preset, family);
     for (size_t i = 0; i < sizeof vp_impl_config_absent / sizeof vp_impl_config_absent[0]; i++)
         if (vp_image_settings(files, &image) && !strcmp(vp_impl_config_absent[i].preset, family->preset->name))
             vp_family_set_number(family, vp_impl_config_absent[i].key, vp_impl_config_absent[i].value, NULL);
+    family->given = 0;
     for (int32_t i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
         const vp_family_key *key = &family->preset->keys[i];
         const vp_json *json = NULL;
@@ -1992,8 +1999,7 @@ VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const f
         vp_impl_message_text(&m, "\" is a known family");
         return vp_error_set(error, VP_ERR_NOT_FOUND, -1, "config", m.text);
     }
-    vp_family_default(preset, family);
-    vp_result result = vp_impl_config_keys(family, files, error);
+    vp_result result = vp_family_read(preset, files, family, error);
     if (result == VP_OK) result = vp_impl_config_canvases(family, files, error);
     return result == VP_OK ? vp_impl_config_check(family, files, error) : result;
 }

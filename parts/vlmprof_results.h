@@ -3,7 +3,7 @@
  * Do this:
  *     char text[1000];
  *     vp_json_writer writer;
- *     const vp_results_knob batch = {"batch", VP_KNOB_NUMBER, 4, NULL};
+ *     const vp_results_knob batch = {"batch", VP_KNOB_NUMBER, 4, NULL, NULL};
  *     vp_results_head head = vp_results_head_default();
  *     vp_results_row row = vp_results_row_default();
  *     head.knobs = &batch;
@@ -38,6 +38,7 @@ typedef struct vp_results_knob {
     vp_knob_type type;
     double number;    /* of VP_KNOB_NUMBER, finite; of VP_KNOB_TRUTH, 0 is false */
     const char *text; /* of VP_KNOB_TEXT, UTF-8 */
+    const char *unit; /* of VP_KNOB_NUMBER, beside its values in reports; NULL: none */
 } vp_results_knob;
 typedef struct vp_results_head {
     const char *dataset_name; /* files of one data set are compared; NULL: the name of the file counts */
@@ -154,6 +155,15 @@ VP_API vp_result vp_results_begin(vp_json_writer *writer, const vp_results_head 
             vp_impl_results_knob(writer, &head->knobs[i]);
         }
         vp_json_end_object(writer);
+        size_t units = 0;
+        for (size_t i = 0; i < head->knob_count; i++) {
+            if (head->knobs[i].unit && !units++) {
+                vp_json_key(writer, "knob_units");
+                vp_json_begin_object(writer);
+            }
+            vp_impl_results_text(writer, head->knobs[i].name, head->knobs[i].unit);
+        }
+        if (units) vp_json_end_object(writer);
     }
     vp_json_key(writer, "per_sample_results");
     vp_json_begin_array(writer);

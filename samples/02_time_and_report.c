@@ -26,7 +26,7 @@ static void answer(vp_stage_clock *clock, int request) {
 }
 int main(void) {
     vp_stage_clock cold = vp_stage_clock_over(NULL, 0), clock = vp_stage_clock_over(marks, REQUESTS * STAGES);
-    const vp_results_knob side = {"side", VP_KNOB_NUMBER, SIDE, NULL};
+    const vp_results_knob side = {"side", VP_KNOB_NUMBER, SIDE, NULL, "rows"};
     vp_results_head head = vp_results_head_default();
     vp_json_writer writer;
 

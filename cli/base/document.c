@@ -216,7 +216,7 @@ struct number_text number_change(double scale, double value, double low, double 
     size_t used = 0;
     for (const char *byte = plain.text; *byte && used + 2 < sizeof text.text; byte++) {
         const int is_first = byte == plain.text || byte[-1] == '[' || byte[-1] == ' ';
-        if (is_first && *byte >= '0' && *byte <= '9') text.text[used++] = '+';
+        if (is_first && *byte != '-' && strtod(byte, NULL) > 0) text.text[used++] = '+';
         text.text[used++] = *byte;
     }
     text.text[used] = 0;

@@ -115,6 +115,55 @@ char *node_text(const vp_json *json, uint32_t node) {
     }
     return out;
 }
+char *node_value(const vp_json *json, uint32_t node) {
+    return node_is(json, node, VP_JSON_NUMBER)
+               ? copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes)
+               : node_text(json, node);
+}
+/* Adds the elements of a list. Returns 0 if one is not a text. */
+static int add_values(const vp_json *json, uint32_t list, struct text_list *values) {
+    if (!node_is(json, list, VP_JSON_ARRAY)) return 0;
+    for (uint32_t i = list + 1; i < json->nodes[list].end; i = json->nodes[i].end) {
+        char *text = node_is(json, i, VP_JSON_NULL) ? copy_text("", 0) : node_value(json, i);
+        if (!text) return 0;
+        text_list_take(values, text);
+    }
+    return 1;
+}
+const char *json_options(const vp_json *json, uint32_t object, struct text_list *options, struct text_list *labels) {
+    static const char wrong[] =
+        "\"options\" (or \"choices\") must be a list of texts, or an object of labels and texts";
+    const char *key = has_value(json, object, "options") ? "options" : "choices";
+    const uint32_t node = vp_json_get(json, object, key);
+    const uint32_t texts = node_is(json, node, VP_JSON_OBJECT) ? vp_json_get(json, node, "text") : VP_JSON_NONE;
+    if (!has_value(json, object, key)) return NULL;
+    if (node_is(json, node, VP_JSON_STRING)) {
+        struct parsed parsed = {0};
+        struct text_buffer whole = {NULL, 0, 0};
+        char *text = node_text(json, node);
+        text_add_string(&whole, "{\"options\": ");
+        text_add_string(&whole, text ? text : "");
+        text_add_string(&whole, "}");
+        const int is_json = parse_json(&parsed, whole.data, whole.bytes, NULL) == VP_OK
+                            && !node_is(&parsed.json, vp_json_get(&parsed.json, 0, "options"), VP_JSON_STRING);
+        const char *bad = is_json ? json_options(&parsed.json, 0, options, labels) : wrong;
+        FREE_ALL(parsed.nodes, text, whole.data);
+        return bad;
+    }
+    if (node_is(json, texts, VP_JSON_ARRAY)) {
+        const uint32_t names = vp_json_get(json, node, "label");
+        const int good = add_values(json, texts, options) && (names == VP_JSON_NONE || add_values(json, names, labels));
+        return good && (!labels->count || labels->count == options->count) ? NULL : wrong;
+    }
+    if (!node_is(json, node, VP_JSON_OBJECT)) return add_values(json, node, options) ? NULL : wrong;
+    for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i + 1].end) {
+        char *label = node_text(json, i), *text = node_value(json, i + 1);
+        if (label) text_list_take(labels, label);
+        if (text) text_list_take(options, text);
+        if (!label || !text) return wrong;
+    }
+    return NULL;
+}
 double node_number(const vp_json *json, uint32_t node) {
     double value = 0;
     return node_is(json, node, VP_JSON_NUMBER) && vp_json_to_double(json, node, &value) == VP_OK ? value : (double)NAN;

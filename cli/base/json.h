@@ -58,6 +58,12 @@ void json_compact_members(vp_json_writer *writer, const vp_json *json, uint32_t 
                           const void *context);
 int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
 
+/* Reads the options of a multiple-choice record: "options" or "choices", a list of texts or numbers (null: empty), an
+ * object {label: text}, {"label": [..], "text": [..]}, or a text that contains one of these as JSON. labels: as many,
+ * or none. Returns NULL, or what is wrong. */
+const char *json_options(const vp_json *json, uint32_t object, struct text_list *options, struct text_list *labels);
+char *node_value(const vp_json *json, uint32_t node); /* a string, or a number as written; NULL for anything else */
+
 /* An object received from a server, malloc'ed and on one line. NULL if the text is NULL, is not an object, or is nested
  * deeper than FOREIGN_DEPTH_MAX. Journals and results add levels around it, and the limit of a text is 64. */
 enum { FOREIGN_DEPTH_MAX = 48 };

@@ -77,7 +77,8 @@
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, \
      "VQA v2's answers (default: the file of the official name in the questions' folder)"}, \
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, \
-     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"}
+     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"}, \
+    {"allow_outside", FLAG, NULL, NULL, 0, 0, NULL, "image names may leave that folder with .."}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "seed of synthetic weights, data sampling and caption prompts"}

@@ -58,23 +58,31 @@ struct pick {
     size_t config, runner_up;
     int has_runner_up, is_tied;             /* with the runner-up: see is_tie */
     double within, within_low, within_high; /* the share and its 95 % interval */
-    size_t within_of;                       /* requests */
+    size_t within_of, within_samples;       /* requests, and the samples that they are of */
 };
-/* Counts requests within the budget. For T_total each timed run is a request; otherwise each sample is one. */
+/* The share of requests within the budget: over samples, the mean of each one's share. For T_total each timed run is a
+ * request; otherwise each sample is one. Runs of a sample are alike, so only samples count for the interval. */
 static void share_within(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
     const struct result_file *file = &results->files[tradeoff->group->paired[pick->config]];
+    const int by_run = settings->axis == METRIC_TOTAL && file->run_at[file->count];
     const double *values = tradeoff->latency + pick->config * tradeoff->sample_count;
-    size_t hits = 0;
-    pick->within_of = tradeoff->sample_count;
-    if (settings->axis == METRIC_TOTAL && file->run_at[file->count]) {
-        values = file->run_total;
-        pick->within_of = file->run_at[file->count];
+    double *shares = resize(NULL, file->count + tradeoff->sample_count, sizeof *shares);
+    vp_bounded_interval interval;
+    size_t samples = 0;
+    for (size_t i = 0; i < (by_run ? file->count : tradeoff->sample_count); i++) {
+        const size_t first = by_run ? file->run_at[i] : i, after = by_run ? file->run_at[i + 1] : i + 1;
+        double hits = 0;
+        for (size_t k = first; k < after; k++) hits += (by_run ? file->run_total : values)[k] <= settings->budget;
+        if (after > first) shares[samples++] = hits / (double)(after - first);
+        pick->within_of += after - first;
     }
-    for (size_t i = 0; i < pick->within_of; i++) hits += values[i] <= settings->budget;
-    pick->within = (double)hits / (double)pick->within_of;
-    /* never fails: at least 2 samples */
-    if (vp_rate_interval(hits, pick->within_of, 0.95, &pick->within_low, &pick->within_high) != VP_OK) abort();
+    interval = accuracy_interval((struct score_range){0, 1, 1}, NULL, shares, samples);
+    pick->within = interval.mean;
+    pick->within_low = interval.low;
+    pick->within_high = interval.high;
+    pick->within_samples = samples;
+    free(shares);
 }
 /* Returns 1 if two configurations have the same accuracy, and the samples do not show which of them is faster. */
 static int is_tie(const struct tradeoff *tradeoff, size_t one, size_t other) {
@@ -233,10 +241,10 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                 number_estimate(1, point->latency, point->latency_low, point->latency_high).text,
                 no_interval_text(tradeoff, settings->percentile, few)[0] ? "; " : "", few);
     print_median(tradeoff, settings, pick->config);
-    print_plain("  budget      %s %% of %zu %s within it [%s, %s]", number_percent(pick->within).text, pick->within_of,
-                pick->within_of == tradeoff->sample_count ? "requests" : "timed requests",
-                number_percent(pick->within_low).text, number_percent(pick->within_high).text);
-    if (tradeoff->is_corpus) print_plain("\n");
+    print_plain("  budget      %s %% of %zu %s of %zu samples within it [%s, %s]", number_percent(pick->within).text,
+                pick->within_of, pick->within_of == pick->within_samples ? "requests" : "timed requests",
+                pick->within_samples, number_percent(pick->within_low).text, number_percent(pick->within_high).text);
+    if (!isfinite(point->within_budget)) print_plain("\n");
     else
         print_plain("; the %s meets it in %s %% of %zu resamples; the best one in %s %%\n", of,
                     number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
@@ -247,7 +255,9 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     number_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
                     number_estimate(1, second->latency, second->latency_low, second->latency_high).text,
                     pick->is_tied ? "; tied: which of the two is faster is not known" : "");
-    else print_plain("  runner-up   none: no other configuration meets the budget\n");
+    else
+        print_plain("  runner-up   none: no other configuration meets the budget%s\n",
+                    isfinite(settings->min_accuracy) ? " and the accuracy" : "");
     if (!results->files[tradeoff->group->paired[pick->config]].is_foreign)
         print_plain("  run it      vlmprof %s IMAGE -p TEXT %s\n",
                     results->files[tradeoff->group->paired[pick->config]].is_served ? "ask" : "run", words);
@@ -270,14 +280,19 @@ static void put_picked(vp_json_writer *writer, const struct results *results, co
     PUT(writer, END_OBJECT);
     free(words);
 }
-/* Prints the answer as JSON. Returns 0 or an exit code. */
+/* Prints the answer as JSON; `pick` is NULL if no configuration meets the budget. Returns 0 or an exit code. */
 static int put_pick(const struct results *results, const struct tradeoff *tradeoff,
-                    const struct report_settings *settings, const struct pick *pick) {
+                    const struct report_settings *settings, const struct pick *pick, const struct text_list *warnings) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-best-1"), KEY("latency", METRIC_KEYS[settings->axis]),
         KEY("percentile", percentile_text(settings->percentile)), KEY("budget_ms", settings->budget),
-        KEY("min_accuracy", settings->min_accuracy), KEY("num_samples", tradeoff->sample_count));
+        KEY("min_accuracy", settings->min_accuracy), KEY("num_samples", tradeoff->sample_count),
+        KEY_TEXTS("warnings", warnings));
+    if (!pick) {
+        PUT(&writer, KEY_NULL("best"), KEY_NULL("runner_up"), END_OBJECT);
+        return json_end(&writer);
+    }
     vp_json_key(&writer, "best");
     put_picked(&writer, results, tradeoff, pick->config);
     put_double(&writer, "requests_within_budget", pick->within);
@@ -290,14 +305,15 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
 }
 /* Drops pruned configurations that are not shown to be more accurate than random tokens: after this, no budget allows
  * them. */
-static void require_better_than_random(const struct results *results, struct tradeoff *tradeoff) {
+static void require_better_than_random(const struct results *results, struct tradeoff *tradeoff,
+                                       struct text_list *warnings) {
     const struct pruned_rows rows = pruned_rows_make(tradeoff, results);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         char name[80];
         if (is_better_than_random(&rows, i)) continue;
         tradeoff->at_latency[i] = DBL_MAX;
-        print_note("vlmprof: dropped: %s: not shown to be better than the same number of random tokens\n",
-                   setting_text(&results->files[tradeoff->group->paired[i]], name));
+        text_list_add(warnings, "dropped: %s: not shown to be better than the same number of random tokens",
+                      setting_text(&results->files[tradeoff->group->paired[i]], name));
     }
     free(rows.items);
 }
@@ -308,6 +324,9 @@ static int complain_of_budget(const struct results *results, const struct tradeo
     char name[80], more[64] = "";
     for (size_t i = 1; i < tradeoff->config_count; i++)
         if (tradeoff->at_latency[i] < tradeoff->at_latency[fastest]) fastest = i;
+    if (!(tradeoff->at_latency[fastest] < DBL_MAX))
+        return complain(EXIT_WORK, "best: none of %zu configurations is shown to be better than random tokens",
+                        tradeoff->config_count);
     if (isfinite(settings->min_accuracy))
         snprintf(more, sizeof more, " with an accuracy of %.4g", settings->min_accuracy);
     return complain(
@@ -317,44 +336,52 @@ static int complain_of_budget(const struct results *results, const struct tradeo
         METRIC_KEYS[settings->axis], more, setting_text(&results->files[tradeoff->group->paired[fastest]], name),
         number_short(tradeoff->at_latency[fastest]).text, tradeoff->at_accuracy[fastest]);
 }
-/* Warns on stderr about missing data, noise, and accuracies that do not differ. */
-static void print_notes(const struct results *results, const struct tradeoff *tradeoff) {
-    struct text_list warnings = {NULL, 0};
-    results_warn_of_noise(results, &warnings);
-    for (size_t i = 0; i < results->notes.count; i++) print_note("vlmprof: %s\n", results->notes.items[i]);
-    for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
-    if (accuracies_are_equal(tradeoff)) print_note("vlmprof: all accuracies are equal: the fastest was chosen\n");
+/* Picks a configuration of a data set. Returns the exit code. */
+static int best_of_group(const struct options *options, const struct results *results, struct tradeoff *tradeoff,
+                         const struct report_settings *settings, struct text_list *warnings) {
+    const int is_json = is_given(options, "json");
+    struct pick pick;
+    int code;
     if (results->files[tradeoff->group->first].synthetic)
-        print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
-    text_list_free(&warnings);
+        text_list_add(warnings, "synthetic weights: latency is real, accuracy is not");
+    if (!tradeoff->reason[0] && is_given(options, "require_better_than"))
+        require_better_than_random(results, tradeoff, warnings);
+    if (!tradeoff->reason[0] && accuracies_are_equal(tradeoff))
+        text_list_add(warnings, "all accuracies are equal: the fastest was chosen");
+    for (size_t i = 0; i < warnings->count; i++) print_note("vlmprof: %s\n", warnings->items[i]);
+    if (tradeoff->reason[0]) return complain(EXIT_INPUT, "best: %s", tradeoff->reason);
+    if (!can_pick_best(results, tradeoff, settings, &pick)) {
+        code = is_json ? put_pick(results, tradeoff, settings, NULL, warnings) : 0;
+        return code ? code : complain_of_budget(results, tradeoff, settings);
+    }
+    if (is_json) return put_pick(results, tradeoff, settings, &pick, warnings);
+    print_pick(results, tradeoff, settings, &pick);
+    return 0;
 }
 /* Picks a configuration from sweeps. Returns the exit code. */
 static int best_of_results(const struct options *options, struct report_settings *settings) {
     const struct result_group *group;
     struct results results;
     struct tradeoff tradeoff = {0};
-    struct pick pick;
+    struct text_list warnings = {NULL, 0};
     const char *caches;
     int code;
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
-    if (results_differ_in_caches(&results, &caches))
+    results_warn_of_noise(&results, &warnings);
+    for (size_t i = 0; i < results.notes.count; i++)
+        if (results.notes.items[i] != results.repeats) text_list_copy(&warnings, results.notes.items[i]);
+    if (results.repeats) code = complain(EXIT_USAGE, "best: %s: give only one of them", results.repeats);
+    else if (results_differ_in_caches(&results, &caches))
         code = complain(EXIT_USAGE, "best: some files were measured with %s and some without; a cached image or prompt "
                                     "costs less, so they cannot be compared: give only folders with the same setting",
                         caches);
     group = code ? NULL : group_of(&results, text_of(options, "dataset_name"), &code);
     if (!code) {
         tradeoff_make(&tradeoff, &results, group, settings);
-        if (!tradeoff.reason[0] && is_given(options, "require_better_than"))
-            require_better_than_random(&results, &tradeoff);
-        if (tradeoff.reason[0]) code = complain(EXIT_INPUT, "best: %s", tradeoff.reason);
-        else if (!can_pick_best(&results, &tradeoff, settings, &pick))
-            code = complain_of_budget(&results, &tradeoff, settings);
-        else {
-            print_notes(&results, &tradeoff);
-            if (is_given(options, "json")) code = put_pick(&results, &tradeoff, settings, &pick);
-            else print_pick(&results, &tradeoff, settings, &pick);
-        }
-    }
+        code = best_of_group(options, &results, &tradeoff, settings, &warnings);
+    } else
+        for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
+    text_list_free(&warnings);
     tradeoff_free(&tradeoff);
     results_free(&results);
     return code;

@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
-#include "base/verdicts.h"
 #include "commands/commands.h"
 #include "measure/noise.h"
 #include "report/report.h"
@@ -62,6 +61,7 @@ enum { TEST_T, TEST_RATES, TEST_BOUNDED };
 static const char *const TEST_NAMES[] = {"paired t", "mcnemar", "bounded mean"};
 static const char *const INTERVAL_NAMES[] = {"student", "tango", "gaffke"};
 struct compared_row {               /* one comparison */
+    double *differences, *before, *after; /* of the pairs, in the order of measurement; one allocation */
     const struct result_pair *pair; /* NULL if over all configurations of a task */
     const char *task;
     int which;                   /* index of the column */
@@ -70,9 +70,12 @@ struct compared_row {               /* one comparison */
     double deviation;            /* standard deviation of independent differences; for latencies, of logarithms */
     double correlation_time;     /* pairs that carry as much information as one independent pair; 0 if unknown */
     int test;                    /* TEST_* */
+    double level;                /* of the interval */
     struct score_range range;    /* range of a score */
     const char *reason;          /* reason if there is no interval; otherwise NULL */
-    int is_noisy;                /* 1 for a latency if the machine was not quiet for A or B: no verdict */
+    int is_noisy;                /* 1 for a latency if the machine was not quiet for A or B: a wider interval */
+    int is_drifting;             /* 1 for a latency whose difference changed from `began` to `ended` */
+    double began, ended;
     int is_equal;                /* 1 for an accuracy if no pair differs */
     size_t like;                 /* index of an earlier row with the same ratios, plus 1; 0 if none */
     size_t needed;               /* samples needed to find a change; 0 if unknown */
@@ -83,13 +86,14 @@ struct comparison_job {
     struct results before, after;
     struct result_pair *pairs; size_t pair_count;
     struct compared_row *rows; vp_comparison *verdicts; size_t count;
-    size_t family;         /* rows that Holm's correction counts: those that differ from all others */
+    size_t family;         /* rows that the correction counts: those that differ from all others */
     struct text_list warnings;
     double margin, accuracy_margin, effect;
     int has_unknown_range; /* 1 if an accuracy has scores of unknown range */
     int is_identical;      /* 1 if every compared value of every sample is equal on both sides */
 };
 #define COMPARE_ALPHA 0.05
+#define DRIFT_ALPHA 0.025
 
 /* The settings that must be equal in both files, named as in --force. */
 enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
@@ -108,15 +112,12 @@ static double throttled_share(const struct result_file *file) {
                ? (double)file->num_throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
-/* Returns 1 if both files sent a server the same requests, or are of one configuration of an engine. The names of their
- * variants may differ, because a name only describes the differences among the files of one side. */
+/* Returns 1 if both files sent a server the same requests, or are of one configuration of an engine. */
 static int is_same_request(const struct result_file *before, const struct result_file *after) {
     struct text_list differ = {NULL, 0};
-    struct result_file alike = *after;
     const int is_different = results_differ(before, after, 0, &differ);
     text_list_free(&differ);
-    alike.variant = before->variant;
-    if (!before->is_served || !after->is_served) return !is_different && !compare_settings(before, &alike);
+    if (!before->is_served || !after->is_served) return !is_different && !compare_settings(before, after);
     return !strcmp(before->dataset_name, after->dataset_name) && is_same_size(before, after) && !is_different
            && !knob_compare(KNOB_ENDPOINT_MODEL, &before->knobs, &after->knobs);
 }
@@ -287,6 +288,9 @@ static size_t pair_values(const struct result_pair *pair, int which, double *bef
     }
     return count;
 }
+static double margin_of(const struct comparison_job *job, const struct compared_row *row) {
+    return is_latency(row->which) ? job->margin : job->accuracy_margin;
+}
 /* Chooses the test of an accuracy by its scores: right or wrong, within a known range, or neither. */
 static int accuracy_test(struct score_range range, const double *before, const double *after, size_t count) {
     if (!range.is_known) return TEST_T;
@@ -305,17 +309,18 @@ static vp_comparison comparison_unknown(double estimate, size_t count) {
     comparison.verdict = VP_VERDICT_INCONCLUSIVE;
     return comparison;
 }
-/* Returns 1 if the values can be compared; *comparison and row->reason are set. */
-static int can_compare(const struct comparison_job *job, struct compared_row *row, const double *before,
-                       const double *after, size_t count, vp_comparison *comparison) {
+/* Returns 1 if the values can be compared; *comparison, with an interval at 1 - alpha, and row->reason are set. */
+static int can_compare(const struct comparison_job *job, struct compared_row *row, size_t count, double alpha,
+                       vp_comparison *comparison) {
     const int by_ratio = is_latency(row->which);
+    const double *before = row->before, *after = row->after;
     if (!count) return 0;
     row->test = by_ratio ? TEST_T : accuracy_test(row->range, before, after, count);
     if (row->test != TEST_T) {
         size_t bytes = vp_bounded_scratch_bytes(count);
         void *scratch = resize(NULL, bytes, 1);
         vp_result result = vp_compare_accuracy(before, after, count, row->range.low, row->range.high,
-                                               job->accuracy_margin, COMPARE_ALPHA, scratch, bytes, comparison);
+                                               job->accuracy_margin, alpha, scratch, bytes, comparison);
         free(scratch);
         return result == VP_OK;
     }
@@ -327,8 +332,7 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
     /* samples are in the order of measurement, and other load on the machine usually affects several consecutive
      * ones */
     if (vp_compare_ordered(before, after, count, by_ratio ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE,
-                           by_ratio ? job->margin : job->accuracy_margin, COMPARE_ALPHA, &row->correlation_time,
-                           comparison)
+                           margin_of(job, row), alpha, &row->correlation_time, comparison)
         != VP_OK)
         return 0;
     if (!isfinite(comparison->low))
@@ -339,6 +343,7 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
 /* Returns 1 if other programs or a virtual machine's host used CPU time while a pair of the row was measured, on either
  * side. Such load comes and goes between two sweeps, and more samples cannot distinguish it from a code change. Spread
  * between runs of equal work is not a reason, because it already widens the interval. */
+enum { NOISE_FACTOR = 4 }; /* above what such load did to a time: see VP_NOISE_OTHER_PERCENT */
 static int is_noisy(const struct comparison_job *job, const struct compared_row *row) {
     int reasons = 0;
     for (size_t i = 0; i < job->pair_count; i++) {
@@ -353,15 +358,17 @@ static double geometric_mean(const double *values, size_t count) {
     for (size_t i = 0; i < count; i++) sum += log(values[i]);
     return exp(sum / (double)count);
 }
-/* Compares paired samples and adds the row, unless there are none. `kind` describes the pairs. */
-static void add_comparison(struct comparison_job *job, const struct compared_row *kind, const double *before,
+/* Compares paired samples and adds the row, unless there are none. `row` describes the pairs. */
+static void add_comparison(struct comparison_job *job, struct compared_row row, const double *before,
                            const double *after, size_t count) {
-    const int by_ratio = is_latency(kind->which);
-    double *differences;
+    const int by_ratio = is_latency(row.which);
+    double *differences = resize(NULL, count, 3 * sizeof *differences);
     vp_comparison comparison;
-    struct compared_row row = *kind;
-    if (!can_compare(job, &row, before, after, count, &comparison)) return;
-    differences = resize(NULL, count, sizeof *differences);
+    row.before = differences + count;
+    row.after = row.before + count;
+    memcpy(row.before, before, count * sizeof *before);
+    memcpy(row.after, after, count * sizeof *after);
+    if (!can_compare(job, &row, count, COMPARE_ALPHA, &comparison)) { free(differences); return; }
     row.is_equal = !by_ratio;
     for (size_t i = 0; i < count; i++) {
         differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
@@ -375,8 +382,8 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     row.mean_b = vp_statistics_mean(after, count);
     row.typical_a = by_ratio ? geometric_mean(before, count) : row.mean_a;
     row.typical_b = by_ratio ? geometric_mean(after, count) : row.mean_b;
-    free(differences);
     row.is_noisy = by_ratio && is_noisy(job, &row);
+    row.differences = differences;
     job->rows = resize(job->rows, job->count + 1, sizeof *job->rows);
     job->verdicts = resize(job->verdicts, job->count + 1, sizeof *job->verdicts);
     job->rows[job->count] = row;
@@ -420,7 +427,7 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
         .task = job->pairs[first].before->dataset_name, .which = which, .range = pair_range(&job->pairs[first], which)};
     for (size_t pair = first + 1; pair < last; pair++)
         row.range = score_range_common(row.range, pair_range(&job->pairs[pair], which));
-    add_comparison(job, &row, before_means, after_means, count);
+    add_comparison(job, row, before_means, after_means, count);
     FREE_ALL(before, ids, order);
 }
 static void compare_pair(struct comparison_job *job, const struct result_pair *pair) {
@@ -429,7 +436,7 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
     for (int which = 0; which < COMPARED; which++) {
         struct compared_row row = {
             .pair = pair, .task = pair->before->dataset_name, .which = which, .range = pair_range(pair, which)};
-        add_comparison(job, &row, before, after, pair_values(pair, which, before, after, NULL));
+        add_comparison(job, row, before, after, pair_values(pair, which, before, after, NULL));
     }
     free(before);
 }
@@ -506,38 +513,117 @@ static void warn_of_noise(struct comparison_job *job) {
                is_any_noisy ? NOISE_ADVICE_COMPARE : noise_advice_sweep(runs));
     FREE_ALL((void *)paths, items);
 }
-/* Corrects all verdicts for their number. */
-static void adjust_family(struct comparison_job *job) {
-    size_t *groups = resize(NULL, job->count, sizeof *groups), *like = resize(NULL, job->count, sizeof *like);
-    for (size_t i = 0; i < job->count; i++) { /* the latencies of a configuration together; each accuracy separately */
-        const struct compared_row *row = &job->rows[i];
-        groups[i] = 0;
-        while (groups[i] < i
-               && (job->rows[groups[i]].pair != row->pair || strcmp(job->rows[groups[i]].task, row->task)))
-            groups[i]++;
-        if (!is_latency(row->which)) groups[i] = job->count + i;
+/* Times in files are rounded, so ratios may differ in the seventh digit. */
+static int are_near(double one, double other) { return isnan(one) ? isnan(other) : fabs(one - other) <= 1e-7; }
+/* Returns 1 if the ratios of two latencies of a configuration agree, such as those of T_LLM_decode and
+ * T_decode_per_token if all answers are equally long. They answer the same question, so they count once. */
+static int are_proportional(const struct comparison_job *job, size_t one, size_t other) {
+    const struct compared_row *left = &job->rows[one], *right = &job->rows[other];
+    const vp_comparison *first = &job->verdicts[one], *second = &job->verdicts[other];
+    return left->pair == right->pair && !strcmp(left->task, right->task) && is_latency(left->which)
+           && is_latency(right->which) && first->count == second->count && are_near(first->estimate, second->estimate)
+           && are_near(first->low, second->low) && are_near(first->high, second->high);
+}
+static vp_verdict verdict_of_interval(const vp_comparison *comparison, double margin) {
+    return comparison->low > -margin && comparison->high < margin ? VP_VERDICT_SAME
+           : comparison->low > 0                                ? VP_VERDICT_SLOWER
+           : comparison->high < 0 ? VP_VERDICT_FASTER : VP_VERDICT_INCONCLUSIVE;
+}
+/* Widens an interval by what more samples do not show: other programs, or a difference that changed meanwhile. The
+ * verdict is the interval's. */
+static void widen(const struct comparison_job *job, struct compared_row *row, vp_comparison *comparison) {
+    const double margin = margin_of(job, row);
+    if (is_latency(row->which))
+        row->is_drifting = vp_compare_drift(row->before, row->after, comparison->count, VP_SCALE_LOG, &row->began,
+                                            &row->ended) <= DRIFT_ALPHA / (double)job->family
+                           && fabs(row->ended - row->began) > margin;
+    if (!row->is_noisy && !row->is_drifting) return;
+    if (row->is_drifting) {
+        comparison->low = fmin(comparison->low, fmin(row->began, row->ended));
+        comparison->high = fmax(comparison->high, fmax(row->began, row->ended));
     }
-    job->family = verdicts_adjust(job->verdicts, groups, job->count, COMPARE_ALPHA, like);
-    for (size_t i = 0; i < job->count; i++) job->rows[i].like = like[i];
-    FREE_ALL(groups, like);
+    if (row->is_noisy) {
+        comparison->low = (1 + comparison->low) / NOISE_FACTOR - 1;
+        comparison->high = (1 + comparison->high) * NOISE_FACTOR - 1;
+    }
+    comparison->verdict = verdict_of_interval(comparison, margin);
+}
+/* Corrects all p and verdicts for their number (Holm). An interval at 95 % that says more is replaced by one that is
+ * corrected for all comparisons. */
+static void adjust_family(struct comparison_job *job) {
+    double *values[2] = {resize(NULL, job->count, sizeof **values), resize(NULL, job->count, sizeof **values)};
+    size_t *places = resize(NULL, job->count, sizeof *places);
+    uint32_t *order = resize(NULL, job->count, sizeof *order);
+    for (size_t i = 0; i < job->count; i++) {
+        size_t other = 0;
+        while (other < i && !are_proportional(job, other, i)) other++;
+        job->rows[i].like = other == i ? 0 : other + 1;
+        places[i] = other == i ? job->family++ : places[other];
+        values[0][places[i]] = job->verdicts[i].p_difference;
+        values[1][places[i]] = job->verdicts[i].p_equivalence;
+    }
+    for (int k = 0; k < 2; k++) vp_adjust(values[k], job->family, VP_ADJUST_HOLM, order, values[k]);
+    for (size_t i = 0; i < job->count; i++) {
+        struct compared_row *row = &job->rows[i];
+        vp_comparison *comparison = &job->verdicts[i];
+        const double margin = margin_of(job, row);
+        comparison->p_difference = values[0][places[i]];
+        comparison->p_equivalence = values[1][places[i]];
+        comparison->verdict = comparison->p_equivalence <= COMPARE_ALPHA      ? VP_VERDICT_SAME
+                              : !(comparison->p_difference <= COMPARE_ALPHA) ? VP_VERDICT_INCONCLUSIVE
+                              : comparison->estimate < 0 ? VP_VERDICT_FASTER : VP_VERDICT_SLOWER;
+        row->level = 1 - COMPARE_ALPHA;
+        if (isfinite(comparison->low) && verdict_of_interval(comparison, margin) != comparison->verdict) {
+            vp_comparison corrected;
+            row->level = 1 - COMPARE_ALPHA / (double)job->family;
+            can_compare(job, row, comparison->count, 1 - row->level, &corrected);
+            comparison->low = corrected.low;
+            comparison->high = corrected.high;
+            comparison->verdict = corrected.verdict;
+        }
+        widen(job, row, comparison);
+    }
+    FREE_ALL(values[0], values[1], places, order);
+}
+/* "18 % slower" */
+static struct number_text pace_text(double change) {
+    struct number_text text = number_formatted(fabs(change) < 0.1 ? "%.1f" : "%.0f", fabs(100 * change));
+    snprintf(text.text + strlen(text.text), sizeof text.text - strlen(text.text), " %% %s",
+             change < 0 ? "faster" : "slower");
+    return text;
+}
+/* Names the first difference that drifts. */
+static void warn_of_drift(struct comparison_job *job) {
+    size_t count = 0, first = 0;
+    for (size_t i = job->count; i-- > 0;)
+        if (job->rows[i].is_drifting) {
+            first = i;
+            count++;
+        }
+    if (!count) return;
+    text_list_add(&job->warnings,
+                  "%zu of %zu differences drift: in %s, B began %s than A and ended %s, so the machine changed between "
+                  "or during the sweeps. More samples do not help: measure A and B in turns",
+                  count, job->count, compared_name(job->rows[first].which), pace_text(job->rows[first].began).text,
+                  pace_text(job->rows[first].ended).text);
 }
 /* Corrects all verdicts, and plans how many samples each comparison needs. */
 static void adjust_verdicts(struct comparison_job *job) {
     adjust_family(job);
     for (size_t i = 0; i < job->count; i++) {
         struct compared_row *row = &job->rows[i];
-        double margin = is_latency(row->which) ? job->margin : job->accuracy_margin;
-        double effect = is_latency(row->which) ? job->effect : 2 * margin;
+        double margin = margin_of(job, row), effect = is_latency(row->which) ? job->effect : 2 * margin;
         double alpha = COMPARE_ALPHA / (double)job->family;
         size_t confirming;
-        /* without a measured spread, no plan is possible */
-        vp_result planned = row->reason ? VP_ERR_RANGE
+        /* no number of samples decides between the ends of a drift; without a measured spread, a sign test may */
+        vp_result planned = row->reason || row->is_drifting ? VP_ERR_RANGE
                             : row->test == TEST_T
                                 ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95, &row->needed)
                                 : vp_compare_accuracy_plan(isfinite(row->deviation) ? row->deviation : 0,
                                                            row->range.high - row->range.low, row->test == TEST_RATES,
                                                            margin, effect, alpha, 0.95, &row->needed);
-        if (planned != VP_OK) row->needed = 0;
+        if (planned != VP_OK)
+            row->needed = row->reason && fabs(job->verdicts[i].estimate) > 0 ? (size_t)ceil(1 - log2(alpha)) : 0;
         /* an accuracy's change beyond the margin needs fewer samples to be found than a verdict of SAME */
         row->to_decide = row->needed;
         effect = fabs(job->verdicts[i].estimate);
@@ -603,7 +689,6 @@ static int verdict_of(const struct comparison_job *job, size_t index) {
     const vp_comparison *comparison = &job->verdicts[index];
     const int is_distance = row->which == COMPARED_DIVERGENCE;
     if (job->is_identical) return SAYS_IDENTICAL;
-    if (row->is_noisy) return SAYS_INCONCLUSIVE;
     switch (comparison->verdict) {
     case VP_VERDICT_SLOWER: return is_latency(row->which) ? SAYS_SLOWER : is_distance ? SAYS_WORSE : SAYS_BETTER;
     case VP_VERDICT_FASTER: return is_latency(row->which) ? SAYS_FASTER : is_distance ? SAYS_BETTER : SAYS_WORSE;
@@ -613,7 +698,10 @@ static int verdict_of(const struct comparison_job *job, size_t index) {
 }
 /* The reason if no interval decides; otherwise NULL. */
 static const char *why_open(const struct comparison_job *job, const struct compared_row *row) {
-    return job->is_identical ? NULL : row->reason ? row->reason : row->is_noisy ? "not quiet" : NULL;
+    return job->is_identical   ? NULL
+           : row->reason       ? row->reason
+           : row->is_noisy     ? "not quiet"
+           : row->is_drifting  ? "drifts" : NULL;
 }
 /* All comparisons together. */
 struct verdict {
@@ -630,8 +718,9 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
         verdict.count[says]++;
         /* unchanged answers decide nothing */
         if (says < verdict.worst && !(says == SAYS_INCONCLUSIVE && job->rows[i].is_equal)) verdict.worst = says;
-        if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not help against noise */
-        if (needed <= there) is_known &= job->rows[i].reason != NULL;     /* the plan considered these enough */
+        /* more samples do not help against noise and drift */
+        if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy || job->rows[i].is_drifting) continue;
+        if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan considered these enough */
         else if (needed - there > verdict.more) verdict.more = needed - there;
     }
     if (!is_known) verdict.more = 0;
@@ -671,9 +760,6 @@ static void write_rows(struct document *document, const struct comparison_job *j
                   number_short(row->typical_b).text, difference_text(row, &job->verdicts[i]).text, unit_of(row->which),
                   number_whole(job->verdicts[i].count).text);
             if (why_open(job, row)) text_list_add(list, "%s: %s", SAYS[says], why_open(job, row));
-            else if (says == SAYS_INCONCLUSIVE && row->test == TEST_RATES
-                     && (job->verdicts[i].low > 0 || job->verdicts[i].high < 0))
-                text_list_add(list, "%s: corrected McNemar p %.3f", SAYS[says], job->verdicts[i].p_difference);
             else text_list_add(list, "%s", SAYS[says]);
         }
 }
@@ -681,29 +767,29 @@ static void write_rows(struct document *document, const struct comparison_job *j
 static void write_method(struct document *document, const struct comparison_job *job) {
     char repeats[120] = "";
     document_text(document, BLOCK_HEADING, "How to read this");
-    document_text(
-        document, BLOCK_LINE,
-        "differences (B minus A) are paired by sample and have 95 %% intervals; SAME: within +-%.3g %% for latencies, "
-        "+-%.3g points for accuracy",
-        100 * job->margin, 100 * job->accuracy_margin);
     if (job->family < job->count)
         snprintf(repeats, sizeof repeats, "; the other %zu are latencies that repeat the ratios of one of these",
                  job->count - job->family);
     document_text(
         document, BLOCK_LINE,
-        "verdicts are corrected for %s%zu comparisons together (Holm, 5 %%): same if the corrected interval is "
-        "within these margins, changed if it excludes 0%s",
-        *repeats ? "" : "all ", job->family, repeats);
+        "differences (B minus A) are paired by sample and have 95 %% intervals; SAME: within +-%.3g %% for latencies, "
+        "+-%.3g points for accuracy; changed: excludes 0",
+        100 * job->margin, 100 * job->accuracy_margin);
+    document_text(document, BLOCK_LINE,
+                  "verdicts are corrected for %s%zu comparison%s together (Holm, 5 %%)%s; where the 95 %% interval "
+                  "would say more, one that is corrected for all of them is printed", *repeats || job->family == 1
+                  ? "" : "all ", job->family, plural_s((int64_t)job->family), repeats);
     document_text(document, BLOCK_LINE, "an accuracy that is equal in all pairs does not affect the overall verdict");
     document_text(document, BLOCK_LINE,
-                  "accuracy of right or wrong answers: Tango's interval, but McNemar's test decides whether it "
-                  "changed; of scores with a known range: Gaffke's interval of a bounded mean%s",
+                  "accuracy of right or wrong answers: Tango's interval, extended to 0 unless McNemar's test agrees; "
+                  "of scores with a known range: Gaffke's interval of a bounded mean%s",
                   job->has_unknown_range ? "; of scores with an unknown range: Student's t" : "");
     document_text(
         document, BLOCK_LINE,
         "a latency's means are geometric, and its difference is the geometric mean of the ratios B/A of all samples, "
         "minus 1, so that every sample has the same weight; consecutive samples are correlated, so "
-        "fewer count as independent");
+        "fewer count as independent; the interval contains both ends of a drift, and a factor of %d if other programs "
+        "ran", NOISE_FACTOR);
 }
 enum { WORTH_SAMPLES = 10000 }; /* if more are needed, measuring is not worth it */
 static void write_plan(struct document *document, const struct comparison_job *job) {
@@ -749,6 +835,8 @@ static void put_comparison(vp_json_writer *writer, const struct comparison_job *
         KEY("pairs", comparison->count),
         KEY("independent_pairs", (double)comparison->count / (row->correlation_time > 1 ? row->correlation_time : 1)),
         KEY("difference", comparison->estimate), KEY_RANGE("difference_interval", comparison->low, comparison->high),
+        KEY("level", row->level), /* of the first and the last third of the pairs */
+        KEY_RANGE("drift", row->is_drifting ? row->began : (double)NAN, row->is_drifting ? row->ended : (double)NAN),
         KEY("p_difference", comparison->p_difference), KEY("p_equivalence", comparison->p_equivalence),
         KEY("verdict", SAYS[verdict_of(job, index)]), KEY("reason", why_open(job, row)), /* null: decided by interval */
         KEY_KNOWN("samples_needed", row->needed, row->needed),
@@ -780,11 +868,12 @@ static void write_answer(struct document *document, const struct comparison_job 
 /* Writes the number of inconclusive comparisons, and what would decide them. */
 static void write_open(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
     const size_t open = verdict->count[SAYS_INCONCLUSIVE];
-    size_t noisy = 0, rigid = 0; /* rigid: all pairs differ by the same */
+    size_t noisy = 0, drifting = 0, rigid = 0; /* rigid: all pairs are equal */
     for (size_t i = 0; i < job->count; i++) {
         if (verdict_of(job, i) != SAYS_INCONCLUSIVE) continue;
         noisy += (size_t)job->rows[i].is_noisy;
-        rigid += !job->rows[i].is_noisy && job->rows[i].reason && job->verdicts[i].count > 1;
+        drifting += (size_t)(job->rows[i].is_drifting && !job->rows[i].is_noisy);
+        rigid += !job->rows[i].is_noisy && job->rows[i].reason && job->verdicts[i].count > 1 && !job->rows[i].needed;
     }
     if (!open) return;
     if (!is_given(job->options, "all"))
@@ -794,25 +883,28 @@ static void write_open(struct document *document, const struct comparison_job *j
         document_text(document, BLOCK_LINE,
                       "%zu of the INCONCLUSIVE comparisons need a quieter machine; more samples would not settle them",
                       noisy);
+    if (drifting)
+        document_text(document, BLOCK_LINE, "%zu of the INCONCLUSIVE comparisons drift; more samples would not settle "
+                                            "them, measure A and B in turns", drifting);
     if (rigid)
         document_text(document, BLOCK_LINE,
                       "%zu of the INCONCLUSIVE comparisons have no spread, so no interval; more samples of this kind "
                       "would not settle them",
                       rigid);
-    if (noisy + rigid == open) return;
+    if (noisy + drifting + rigid == open) return;
     if (verdict->more > WORTH_SAMPLES)
         document_text(document, BLOCK_LINE, "deciding %s would take more than 10,000 additional samples, which is not "
                                             "worth it",
-                      noisy + rigid ? "the others" : "them all");
+                      noisy + drifting + rigid ? "the others" : "them all");
     else if (verdict->more)
         document_text(document, BLOCK_LINE,
                       "about %zu more sample%s should decide %s if the spread and the difference stay the same",
                       verdict->more, plural_s((int64_t)verdict->more),
-                      noisy + rigid ? "the others" : "the inconclusive cases");
+                      noisy + drifting + rigid ? "the others" : "the inconclusive cases");
     else
         document_text(document, BLOCK_LINE,
-                      "it is unknown how many more samples would decide %s: a difference is near the margin, or has no "
-                      "measured spread", noisy + rigid ? "the others" : "them");
+                      "it is unknown how many more samples would decide %s: a difference is near the margin",
+                      noisy + drifting + rigid ? "the others" : "them");
 }
 /* Writes the verdict, the rows that decided it, and the inconclusive ones; then warnings and method. */
 static void write_comparison(struct document *document, const struct comparison_job *job,
@@ -899,12 +991,16 @@ static int run_command(const struct options *options) {
     if (!code) {
         warn_of_pairs(&job);
         code = compare_all(&job);
-        if (!job.is_identical) warn_of_noise(&job); /* no latency is judged */
+        if (!job.is_identical) {
+            warn_of_noise(&job);
+            warn_of_drift(&job);
+        }
     }
     if (!code) code = print_comparison(&job);
     results_free(&job.before);
     results_free(&job.after);
     text_list_free(&job.warnings);
+    for (size_t i = 0; i < job.count; i++) free(job.rows[i].differences);
     FREE_ALL(job.pairs, job.rows, job.verdicts);
     return code;
 }

@@ -110,7 +110,12 @@ static int fit_engine(const struct options *options, const struct results *resul
     int kind = 0, code;
     while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(options, "features"))) kind++; /* the option allows no other word */
     estimator = zeroed(1, sizeof *estimator);
-    code = measurements_make(number_of(options, "num_experts"), results, &experts, &measurements, &estimator->warnings);
+    memset(&measurements, 0, sizeof measurements);
+    code = own_knobs_find(results, &estimator->own)
+               ? measurements_make(number_of(options, "num_experts"), results, &experts, &estimator->own, &measurements,
+                                   &estimator->warnings)
+               : complain(EXIT_USAGE, "the files' own knobs have too many values for one model, which takes %d: fit "
+                                      "them separately", VP_LATENCY_OWN);
     if (!code) code = estimator_make(&measurements, results, (vp_latency_features)kind, experts, estimator);
     if (!code) code = estimator_evaluate(&measurements, estimator->model.features, &evaluation);
     if (!code) {

@@ -46,6 +46,8 @@ static const struct option_spec PREDICT_OPTIONS[] = {
      "weights, for a model that was fitted to several (default: the data's median)"},
     {"prune", TEXT, "VALUE", NULL, 0, 0, NULL,
      "drop image tokens: METHOD[:KEY=VALUE,..], as in run; assumes that the first blocks are active"},
+    {"knob", TEXTS, "NAME=VALUE...", NULL, 0, 0, NULL,
+     "values of the files' own knobs (default: the median, or the first value)"},
     OPTION_GROUP("checks"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "also report the probability that a request takes at most "
                                                          "this many ms",
@@ -96,7 +98,7 @@ static void limit_part(const struct estimator *estimator, int part, double stret
     if (!estimator->limits[part].count || !(prediction->value[part] >= 0)) return;
     vp_latency_limits_apply(&estimator->limits[part], prediction->value[part], stretch, &prediction->low[part],
                             &prediction->high[part]);
-    prediction->is_limited[part] = 1;
+    prediction->held_out[part] = estimator->limits[part].count;
 }
 /* Returns 1 and fills the prediction if the counts of the request are in range. */
 static int can_predict_request(const struct estimator *estimator, const vp_latency_request *request,
@@ -179,11 +181,13 @@ static void write_prediction(struct document *document, const vp_latency_request
                   request->sequence, experts, request->active_blocks, request->output_tokens, weights);
     prediction_describe(document, prediction, budget);
 }
-static void put_prediction(vp_json_writer *writer, const vp_latency_request *request, const char *size,
+static void put_prediction(vp_json_writer *writer, const vp_latency_request *request,
+                           const char (*own_names)[KNOB_TEXT_BYTES], const char *size,
                            const struct prediction *prediction, double budget) {
     PUT(writer, KEY_OBJECT(NULL), KEY("size", size[0] ? size : NULL));
     for (int k = 0; k < (request->weight_bits ? ESTIMATE_KNOB_COUNT : FEATURE_WEIGHT_BITS); k++)
         PUT(writer, KEY(ESTIMATE_KNOBS[k].name, knob_at(request, k)));
+    for (int i = 0; i < request->own_count; i++) PUT(writer, KEY(own_names[i], request->own[i]));
     if (request->dropped_tokens)
         PUT(writer, KEY("kept_vision_tokens", request->vision_tokens - request->dropped_tokens),
             KEY("num_full_blocks", request->full_blocks));
@@ -198,14 +202,15 @@ static int print_predictions_json(const struct estimator *estimator, const struc
         KEY("location", estimator->says_location ? ESTIMATE_LOCATION : NULL), KEY("model", estimator->model_name),
         KEY("device", estimator->device), KEY_TEXTS("warnings", warnings), KEY_ARRAY("predictions"));
     for (size_t i = 0; i < asked->count; i++)
-        put_prediction(&writer, &asked->requests[i], asked->sizes[i], &asked->predictions[i], asked->budget);
+        put_prediction(&writer, &asked->requests[i], estimator->own_names, asked->sizes[i], &asked->predictions[i],
+                       asked->budget);
     PUT(&writer, END_ARRAY, END_OBJECT);
     return json_end(&writer);
 }
 /* The counts are before full_blocks without gaps; padding follows them. */
 static int is_same_request(const vp_latency_request *a, const vp_latency_request *b) {
     return !memcmp(&a->views, &b->views, offsetof(vp_latency_request, dropped_tokens) + sizeof a->dropped_tokens)
-           && a->full_blocks == b->full_blocks;
+           && a->full_blocks == b->full_blocks && !memcmp(a->own, b->own, sizeof a->own);
 }
 static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};
@@ -240,6 +245,48 @@ static int weight_bits_of(const struct options *options, const struct estimator 
     if (!name || (estimator->weights && !strcmp(estimator->weights, name))) return 0;
     return complain(EXIT_USAGE, "--weights %s: the model was fitted to only %s weights; fit it to a sweep with "
                                 "--weights_list", name, estimator->weights ? estimator->weights : "one kind of");
+}
+/* Sets the inputs of the files' own knobs; *said gets those that are not given. Returns 0 or an exit code. */
+static int own_inputs(const struct options *options, const struct estimator *estimator, vp_latency_request *request,
+                      struct text_buffer *said, struct text_list *warnings) {
+    const struct option_value *given = opt(options, "knob");
+    for (size_t k = 0; k < given->count; k++) {
+        size_t i = 0, bytes = strcspn(given->items[k], "=");
+        while (i < estimator->own.count && (strncmp(estimator->own.items[i].name, given->items[k], bytes) != 0
+                                            || estimator->own.items[i].name[bytes] || !given->items[k][bytes]))
+            i++;
+        if (i == estimator->own.count)
+            return complain(EXIT_USAGE, "--knob %.100s: the model has no such knob; NAME=VALUE, from the files it was "
+                            "fitted to", given->items[k]);
+    }
+    for (size_t i = 0; i < estimator->own.count; i++) {
+        const struct own_knob *knob = &estimator->own.items[i];
+        const size_t bytes = strlen(knob->name);
+        char text[200], name[KNOB_TEXT_BYTES];
+        const char *value = NULL;
+        for (size_t k = 0; k < given->count; k++)
+            if (!strncmp(given->items[k], knob->name, bytes) && given->items[k][bytes] == '=')
+                value = given->items[k] + bytes + 1;
+        if (value) {
+            snprintf(text, sizeof text, "\"%.190s\"", value);
+            if (own_knob_add(knob, value, request) || own_knob_add(knob, text, request)) {
+                const double number = request->own[request->own_count - 1];
+                if (!knob->values.count && (number < knob->range.least || number > knob->range.most)
+                    && warnings)
+                    text_list_add(warnings, "extrapolation: %s %s is outside %.15g..%.15g, the range in the data of "
+                                            "the model", knob->name, value, knob->range.least, knob->range.most);
+                continue;
+            }
+            return complain(EXIT_USAGE, "--knob %.60s=%.100s: %s", knob->name, value,
+                            knob->values.count ? "no file that the model was fitted to has this value"
+                                               : "not a number");
+        }
+        snprintf(text, sizeof text, "%.15g", knob->range.median);
+        own_knob_add(knob, knob->values.count ? knob->values.items[0] : text, request);
+        text_add_string(said, said->bytes ? ", " : "");
+        text_add_string(said, own_value_text(knob, knob->values.count ? knob->values.items[0] : text, " ", name));
+    }
+    return 0;
 }
 /* Sets the request of an image size. Returns 0 or an exit code. */
 static int predict_size(const struct options *options, const vp_tile_options *tiles, const char *text,
@@ -311,6 +358,7 @@ static int predict_requests(const struct options *options, const struct estimato
                           {NULL, 0, 0}};
     static const int counts[] = {FEATURE_TEXT, FEATURE_EXPERTS, FEATURE_ACTIVE, FEATURE_OUTPUT};
     struct text_list warnings = {NULL, 0};
+    struct text_buffer ignored = {NULL, 0, 0};
     vp_tile_options tiles;
     int code = 0;
     if (has_sizes && (is_given(options, "views") || is_given(options, "sequence")))
@@ -333,6 +381,7 @@ static int predict_requests(const struct options *options, const struct estimato
         request->active_blocks = knob_of(options, estimator, FEATURE_ACTIVE);
         request->expert_count = (int32_t)estimator->expert_count;
         code = weight_bits_of(options, estimator, &request->weight_bits);
+        if (!code) code = own_inputs(options, estimator, request, i ? &ignored : &asked.medians, i ? NULL : &warnings);
         if (!code && request->top_k > request->expert_count)
             code = complain(EXIT_USAGE, "--top_k: %d is more than the model's %d experts", request->top_k,
                             request->expert_count);
@@ -353,7 +402,7 @@ static int predict_requests(const struct options *options, const struct estimato
                                          : print_predictions(&asked, &warnings);
     }
     text_list_free(&warnings);
-    FREE_ALL(asked.medians.data, asked.requests, asked.sizes, asked.predictions);
+    FREE_ALL(ignored.data, asked.medians.data, asked.requests, asked.sizes, asked.predictions);
     return code;
 }
 
@@ -639,7 +688,7 @@ static int run_command(const struct options *options) {
     if (!folder) code = predict_requests(options, estimator);
     else if ((code = results_read(&results, &folder, 1)) == 0) {
         int64_t experts = estimator->expert_count;
-        if ((code = measurements_make(0, &results, &experts, &measurements, &warnings)) == 0) {
+        if ((code = measurements_make(0, &results, &experts, &estimator->own, &measurements, &warnings)) == 0) {
             warn_of_target(estimator, &measurements, &warnings);
             code = (is_given(options, "data") ? predict_files(options, estimator, &measurements, &warnings)
                                               : predict_recalibrate(options, estimator, &measurements, &warnings));

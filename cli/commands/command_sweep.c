@@ -189,10 +189,6 @@ static int check_sweep_options(const struct options *options) {
     vp_score_metric metric;
     if (text_of(options, "metric") && vp_score_metric_find(text_of(options, "metric"), &metric) != VP_OK)
         return unknown_metric(text_of(options, "metric"), METRICS_OF_ROWS);
-    if (text_of(options, "dataset_name")
-        && (!text_of(options, "dataset_name")[0] || strchr(text_of(options, "dataset_name"), '/')))
-        return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or contain a "
-                                    "slash");
     if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name needs a single --data file; several are named after their stems");
     if (text_of(options, "annotations") && opt(options, "data")->count > 1)

@@ -163,6 +163,7 @@ int profile_settings_read(const struct options *options, struct profile_settings
 struct data_settings data_settings_of(const struct options *options) {
     return (struct data_settings){
         .annotations = text_of(options, "annotations"), .image_dir = text_of(options, "image_dir"),
+        .allow_outside = is_given(options, "allow_outside"),
         .dataset_name = text_of(options, "dataset_name"), .prompt = text_of(options, "prompt"),
         .style = text_of(options, "style"), .answer_hint = text_of(options, "answer_hint"),
         .metric = text_of(options, "metric"), .stratify_by = text_of(options, "stratify_by"),

@@ -341,15 +341,14 @@ static int bad_record(const char *path, int64_t line, const char *text) {
     return complain(EXIT_INPUT, "%s: line %lld: %s", path, (long long)line + 1, text);
 }
 
-/* Checks "answers": an array of strings, or one string. */
+/* Checks that the answers and options can be read as scoring reads them. */
 static int check_references(const char *path, const vp_json *json, const struct sample *sample) {
-    uint32_t node = vp_json_get(json, 0, "answers");
-    int good =
-        !has_value(json, 0, "answers") || node_is(json, node, VP_JSON_STRING) || node_is(json, node, VP_JSON_ARRAY);
-    if (good && node_is(json, node, VP_JSON_ARRAY))
-        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end)
-            good &= node_is(json, i, VP_JSON_STRING);
-    return good ? 0 : bad_record(path, sample->id, "\"answers\" must be an array of strings");
+    struct scoring scoring = {0};
+    scoring_clear(&scoring);
+    const char *bad = scoring_read(&scoring, VP_SCORE_VQA_SEED, json, 0);
+    const int code = bad ? bad_record(path, sample->id, bad) : 0;
+    scoring_free(&scoring);
+    return code;
 }
 
 /* The number of images that a record names. */
@@ -478,6 +477,25 @@ static int check_image_key(const char *path, const vp_json *json, const struct s
     }
     return text[0] ? bad_record(path, sample->id, text) : 0;
 }
+/* Returns 1 if a relative name leaves its folder. */
+static int is_outside(const char *name) {
+    int depth = 0;
+    for (size_t bytes; *name != '/' && *name && depth >= 0; name += bytes + strspn(name + bytes, "/")) {
+        bytes = strcspn(name, "/");
+        if (bytes == 2 && name[0] == '.' && name[1] == '.') depth--;
+        else depth += !(bytes == 1 && name[0] == '.');
+    }
+    return depth < 0;
+}
+/* The reason why an image's name cannot be used; otherwise NULL. */
+static const char *bad_image_name(const struct dataset *dataset, const char *name) {
+    if (!strncmp(name, "data:", 5)) return "its \"image\" is a data URI: write the picture to a file and its path here";
+    if (strstr(name, "://"))
+        return "its \"image\" is an address, and nothing is downloaded: save the picture and write its path here";
+    return is_outside(name) && !dataset->settings->allow_outside
+               ? "its \"image\" leaves the folder of the images with ..: --allow_outside permits it"
+               : NULL;
+}
 /* Reads "image", a name, or "images", a list of names. Returns 0 or an exit code. */
 static int read_image_names(const struct dataset *dataset, const vp_json *json, struct sample *sample) {
     const int is_list = has_value(json, 0, "images");
@@ -493,10 +511,10 @@ static int read_image_names(const struct dataset *dataset, const vp_json *json, 
         if (!name)
             return bad_record(dataset->path, sample->id,
                               is_list ? "\"images\" must be an array of strings" : "\"image\" must be a string");
-        if (!strncmp(name, "data:", 5)) {
+        const char *bad = bad_image_name(dataset, name);
+        if (bad) {
             free(name);
-            return bad_record(dataset->path, sample->id,
-                              "its \"image\" is a data URI: write the picture to a file and its path here");
+            return bad_record(dataset->path, sample->id, bad);
         }
         text_list_take(&sample->images, image_path_of(dataset, name));
         free(name);
@@ -907,6 +925,13 @@ static void warn_of_text_samples(const struct loader *loader) {
                     "statistics; put them into a separate file to measure them separately",
                  loader->dataset->path, loader->without, loader->with_images + loader->without);
 }
+/* Samples without an answer are measured, but have no score. */
+static void warn_of_unanswered(const struct dataset *dataset) {
+    const size_t without = dataset->count - dataset->answered;
+    if (without && dataset->answered)
+        complain(0, "%s: %zu of %zu samples have no answer to compare with: they are measured but not scored",
+                 dataset->path, without, dataset->count);
+}
 /* Reads every sample once, so that its mistakes are reported before anything is measured, and keeps what a plan needs.
  * Returns 0 or an exit code. */
 static int check_samples(struct loader *loader) {
@@ -954,6 +979,7 @@ static int check_samples(struct loader *loader) {
     scoring_free(&scoring);
     close_progress();
     if (!code) warn_of_text_samples(loader);
+    if (!code) warn_of_unanswered(dataset);
     repeated = count_repeated(ids, id_count);
     free(ids);
     if (!code && repeated)
@@ -975,6 +1001,16 @@ static char *task_name(const char *name, const char *path) {
     while (start > path && start[-1] != '/') start--;
     dot = is_folder(path) ? NULL : strrchr(start, '.');
     return copy_text(start, (size_t)((dot && dot > start ? dot : end) - start));
+}
+/* Rejects names of files that a report would not find or that cannot be written. Returns 0 or EXIT_USAGE. */
+static int check_task_name(const char *name) {
+    enum { TASK_BYTES_MOST = 150 };
+    return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) <= TASK_BYTES_MOST
+               ? 0
+               : complain(EXIT_USAGE,
+                          "the data set's name, \"%.200s\", becomes part of file names: it must have 1 to %d bytes, no "
+                          "slash, and not begin with a period, since report skips hidden files; choose another with "
+                          "--dataset_name", name, TASK_BYTES_MOST);
 }
 static void set_metric(struct dataset *dataset, vp_score_metric metric, const char *from, const char *detail) {
     dataset->metric = metric;
@@ -1040,6 +1076,7 @@ int dataset_load(const struct data_settings *settings, const struct model *model
     dataset->settings = settings;
     dataset->source.fd = dataset->notes.fd = -1;
     dataset->task = task_name(settings->dataset_name, dataset->path);
+    if (check_task_name(dataset->task)) return EXIT_USAGE;
     dataset->defaults = vp_prompt_dataset_find(dataset->task);
     for (char *byte = dataset->task; *byte; byte++) if (*byte == '_') *byte = '-';
     vp_result result = find_records(&loader, &error);

@@ -36,6 +36,7 @@ struct data_settings {
     const char *stratify_by; /* the field whose shares are kept */
     size_t num_samples;
     uint32_t seed;
+    int allow_outside;  /* 1: image names may leave their folder with .. */
     int32_t new_tokens; /* longest answer; 0: the data set's */
 };
 

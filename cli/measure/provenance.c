@@ -34,6 +34,13 @@ void put_options(vp_json_writer *writer, const char *key, const struct options *
     }
     vp_json_end_object(writer);
 }
+char *options_json(const struct options *options) {
+    struct text_buffer text = {NULL, 0, 0};
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+    put_options(&writer, NULL, options);
+    return text.data;
+}
 
 const char *version_text(int32_t cuda, char out[24]) {
     snprintf(out, 24, "%d.%d", cuda / 1000, cuda % 1000 / 10);

@@ -9,6 +9,7 @@
 
 /* Writes a key and the options as an object. */
 void put_options(vp_json_writer *writer, const char *key, const struct options *options);
+char *options_json(const struct options *options); /* the same as a JSON text, malloc'ed */
 
 /* CUDA's version numbers as text: 13010 is "13.1". Returns out. */
 const char *version_text(int32_t cuda, char out[24]);

@@ -70,7 +70,6 @@ static vp_result read_content(const vp_json *json, struct prompt_fields *fields,
 vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
     const char *const keys[] = {"dataset", "style", "hint", "question_type"};
     char **const texts[] = {&fields->dataset, &fields->style, &fields->hint, &fields->question_type};
-    const char *options = "options";
     char *origin = NULL;
     vp_result result = VP_OK;
     fields->seed = fields->index = fields->rng_seed = -1;
@@ -86,14 +85,15 @@ vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, 
     if (result == VP_OK) result = read_member_text(json, "prompt_origin", &origin, error);
     fields->is_asked = origin && strcmp(origin, "none");
     free(origin);
-    if (!has_value(json, 0, options) && node_is(json, vp_json_get(json, 0, "choices"), VP_JSON_ARRAY))
-        options = "choices";
     if (fields->is_asked) { /* nothing is added to its question */
         free(fields->hint);
         fields->hint = NULL;
     } else {
-        fields->has_options = has_value(json, 0, options);
-        if (result == VP_OK) result = read_member_texts(json, options, &fields->options, error);
+        struct text_list labels = {NULL, 0};
+        const char *bad = json_options(json, 0, &fields->options, &labels);
+        fields->has_options = has_value(json, 0, "options") || has_value(json, 0, "choices");
+        if (result == VP_OK && bad) result = vp_error_set(error, VP_ERR_FORMAT, -1, "", bad);
+        text_list_free(&labels);
     }
     if (result == VP_OK) result = read_member_index(json, "seed", &fields->seed, error);
     if (result == VP_OK) result = read_member_index(json, "index", &fields->index, error);

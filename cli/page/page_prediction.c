@@ -17,7 +17,7 @@
 enum { HELD_DOTS = 1500, HELD_DOTS_LARGE = 300, EXPERTS_ASSUMED = 64 };
 
 static int64_t experts_said(const struct results *results) {
-    int64_t said = -1;
+    int64_t said = results->count && knobs_are_dense(&results->files[0].knobs) ? 0 : -1;
     for (size_t i = 0; i < results->count; i++)
         if (results->files[i].expert_count > said) said = results->files[i].expert_count;
     return said;
@@ -173,7 +173,9 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     struct evaluation *evaluation = resize(NULL, 1, sizeof *evaluation);
     struct measurements measurements;
     double *predicted;
-    measurements_read(&measurements, report->results, experts >= 0 ? experts : (int64_t)EXPERTS_ASSUMED);
+    struct own_knobs own = {.count = 0};
+    if (!own_knobs_find(report->results, &own)) own_knobs_free(&own); /* too many: their effects stay in the errors */
+    measurements_read(&measurements, report->results, experts >= 0 ? experts : (int64_t)EXPERTS_ASSUMED, &own);
     predicted = resize(NULL, measurements.count, ESTIMATE_PARTS * sizeof *predicted);
     evaluate_for_page(&measurements, evaluation, predicted);
     text_add_string(
@@ -197,6 +199,7 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
             out, "<p>Nothing can be predicted: the files contain only one configuration, or have no token counts or "
                  "stage times.</p>");
     page_errors(out, evaluation);
+    own_knobs_free(&own);
     free(evaluation);
     measurements_free(&measurements);
     free(predicted);
@@ -204,7 +207,8 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
 void page_predictions(struct text_buffer *out, const struct report *report) {
     page_folded_open(out, "predicted", "Predicted against measured",
                      "Each configuration is predicted from all others, with the errors.", 0);
-    if (are_all_served(report->results)) page_add(out, "<p>Nothing is predicted: %s.</p>", STAGES_UNKNOWN_TEXT);
+    if (are_all_served(report->results))
+        page_add(out, "<p>Nothing is predicted: the files are of servers, not of vlmprof's engine.</p>");
     else page_fitted(out, report);
     page_folded_close(out);
 }

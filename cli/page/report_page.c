@@ -246,7 +246,6 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
         {"tier", "image size: low, medium and high allow more and more crops of an image"},
         {"k, top_k", "experts that each token is sent to"},
         {"b, blocks", "active decoder blocks"},
-        {"variant", "differences between servers: their addresses, their models, members of the request"},
         {"P50, P95, P99", "percentiles over the samples: half, 95 %, 99 % of them took no longer"},
         {"[low, high]", "95 % interval"},
         {"Pareto front", "the configurations that no other one beats in both latency and accuracy"},
@@ -255,7 +254,7 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
     page_list_open(out, "words", "Words", "What the names on this page mean.");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         const int is_of_engine = strchr(words[i][0], ',') && words[i][0][1] == ',';
-        if (is_served ? is_of_engine : !strcmp(words[i][0], "variant")) continue;
+        if (is_served && is_of_engine) continue;
         page_list_item(out, words[i][0], words[i][1]);
     }
     for (int i = 0; i < TERM_COUNT; i++) {

@@ -124,7 +124,7 @@ static vp_result add_stages(struct profiler *profiler, const struct pass_result 
         vp_op op = vp_op_default();
         if (!run->reply.times.ran[i] || is_host_stage(i)) continue;
         profiler->stage_ns[i] += (double)run->reply.times.device_ns[i];
-        profiler->op_ns[i] += (double)device_ns[i];
+        profiler->op_ns[i] += (double)(is_copy_stage(i) ? run->reply.times.device_ns[i] : device_ns[i]);
         profiler->negative_idle += device_ns[i] > run->reply.times.device_ns[i];
         *engine_ns += run->reply.times.wall_ns[i];
         op.name = STAGE_RANGES[i];

@@ -211,6 +211,7 @@ void estimator_free(struct estimator *estimator) {
     FREE_ALL(estimator->model_name, estimator->architecture, estimator->device, estimator->provenance,
              estimator->weights, estimator->recalibration);
     text_list_free(&estimator->warnings);
+    own_knobs_free(&estimator->own);
     free(estimator);
 }
 /* Correlation of the residuals of two stages, weighted as in the fit, over the rows that have both. */
@@ -261,6 +262,7 @@ static void find_limits(const struct measurements *measurements, struct estimato
     FREE_ALL(predicted, measured);
 }
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
+    const char *names[VP_LATENCY_COLUMNS_LIMIT];
     if (measurements->config_count < 2)
         text_list_add(&estimator->warnings, "a single configuration: the error on unseen configurations is unknown");
     if (measurements->size_count < 2)
@@ -273,11 +275,11 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
                           part_name(stage));
             continue;
         }
+        stage_columns(estimator, stage, names);
         for (int column = 0; column < fit->columns; column++) {
             if (fit->state[column] != VP_LINEAR_DROPPED) continue;
             if (features.bytes) text_add_string(&features, ", ");
-            text_add_string(&features,
-                            vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column));
+            text_add_string(&features, names[column]);
         }
         if (features.bytes)
             text_list_add(&estimator->warnings,
@@ -328,12 +330,18 @@ static char *provenance_of(const struct results *results, const struct measureme
     if (vp_json_finish(&writer) != VP_OK) abort(); /* running out of memory ends the program before */
     return out.data;
 }
+static void name_own_columns(struct estimator *estimator) {
+    while (estimator->own_columns < VP_LATENCY_OWN
+           && own_column_name(&estimator->own, estimator->own_columns, estimator->own_names[estimator->own_columns]))
+        estimator->own_columns++;
+}
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
                    int64_t experts, struct estimator *estimator) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = vp_latency_fit(features_of(measurements, (int)kind), measurements->requests,
                                       measurements->measured, measurements->count, &estimator->model, &error);
     if (result != VP_OK) return complain_result(exit_code_of(result), "fit", result, &error);
+    name_own_columns(estimator);
     estimator->expert_count = experts;
     estimator->is_synthetic = results->files[0].synthetic;
     estimator->model_name = copy_text(measurements->model, strlen(measurements->model));
@@ -428,6 +436,8 @@ int stage_columns(const struct estimator *estimator, int stage, const char *name
     while (count < VP_LATENCY_COLUMNS_LIMIT
            && (names[count] = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, count)))
         count++;
+    for (int own = 0; own < estimator->own_columns && estimator->model.features != VP_LATENCY_MEAN; own++)
+        names[count++] = estimator->own_names[own];
     return count;
 }
 static void put_stage_model(vp_json_writer *writer, const struct estimator *estimator, int stage) {
@@ -455,6 +465,14 @@ void estimator_put(vp_json_writer *writer, const void *model, const void *evalua
         vp_json_raw(writer, estimator->recalibration, strlen(estimator->recalibration));
     }
     ranges_put(writer, knob_count_of(estimator->model.features), estimator->ranges);
+    if (estimator->own.count) PUT(writer, KEY_ARRAY("own_knobs"));
+    for (size_t i = 0; i < estimator->own.count; i++) {
+        const struct own_knob *knob = &estimator->own.items[i];
+        PUT(writer, KEY_OBJECT(NULL), KEY("name", knob->name), KEY("least", knob->range.least),
+            KEY("median", knob->range.median), KEY("most", knob->range.most), KEY_TEXTS("values", &knob->values),
+            END_OBJECT);
+    }
+    if (estimator->own.count) vp_json_end_array(writer);
     PUT(writer, KEY_OBJECT("stages"));
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         vp_json_key(writer, part_name(stage));
@@ -488,7 +506,9 @@ static void read_stage_model(struct model_reader *reader, uint32_t object, struc
     uint32_t affine = model_member(reader, object, "affine", VP_JSON_OBJECT);
     model_read_linear(reader, object, where, names, count,
                       estimator->model.features == VP_LATENCY_PHYSICAL
-                          || estimator->model.features == VP_LATENCY_WEIGHTS,
+                              || estimator->model.features == VP_LATENCY_WEIGHTS
+                          ? count - estimator->own_columns
+                          : 0,
                       &estimator->model.fit[stage]);
     if (reader->code) return;
     snprintf(reader->where, sizeof reader->where, "%s.affine", where);
@@ -516,6 +536,31 @@ static void read_limits(struct model_reader *reader, struct estimator *estimator
     if (parts == VP_JSON_NONE) return;
     parts = model_member(reader, 0, "held_out_ratios", VP_JSON_OBJECT);
     limits_read(reader, parts, estimator->limits);
+}
+/* "own_knobs", which a model without them lacks. */
+static void read_own_knobs(struct model_reader *reader, struct estimator *estimator) {
+    const vp_json *json = &reader->parsed.json;
+    uint32_t list = vp_json_get(json, 0, "own_knobs"), columns = 0;
+    if (list == VP_JSON_NONE || (list = model_member(reader, 0, "own_knobs", VP_JSON_ARRAY)) == VP_JSON_NONE) return;
+    snprintf(reader->where, sizeof reader->where, "own_knobs");
+    for (uint32_t i = list + 1, k = 0; k < json->nodes[list].count && !reader->code; k++, i = json->nodes[i].end) {
+        struct own_knob knob = {model_text(reader, i, "name"), {NULL, 0}, {0, 0, 0}};
+        const uint32_t values = model_member(reader, i, "values", VP_JSON_ARRAY);
+        knob.range.least = model_number(reader, i, "least", -1e300, 1e300);
+        knob.range.median = model_number(reader, i, "median", -1e300, 1e300);
+        knob.range.most = model_number(reader, i, "most", -1e300, 1e300);
+        for (uint32_t value = values + 1; !reader->code && value < json->nodes[values].end;
+             value = json->nodes[value].end) {
+            char *text = node_text(json, value);
+            if (text) text_list_take(&knob.values, text); else model_fail(reader, value, "values", "contains no text");
+        }
+        columns += knob.values.count ? (uint32_t)knob.values.count - 1 : 1;
+        if (!reader->code && (columns > VP_LATENCY_OWN || estimator->own.count == VP_LATENCY_OWN))
+            model_fail(reader, i, "values", "has too many columns");
+        if (!reader->code) estimator->own.items[estimator->own.count++] = knob;
+        else { free(knob.name); text_list_free(&knob.values); }
+    }
+    name_own_columns(estimator);
 }
 static void read_estimator_nodes(struct model_reader *reader, struct estimator *estimator) {
     const vp_json *json = &reader->parsed.json;
@@ -551,6 +596,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
         free(text);
     }
     ranges_read(reader, ranges, knob_count_of(estimator->model.features), estimator->ranges);
+    if (!reader->code) read_own_knobs(reader, estimator);
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT && !reader->code; stage++) {
         snprintf(reader->where, sizeof reader->where, "stages");
         read_stage_model(reader, stages, estimator, stage);

@@ -69,6 +69,8 @@ struct estimator {
     int64_t expert_count;
     char *model_name, *device, *architecture; /* architecture is NULL if unknown */
     char *weights;                            /* for all data, if a file has it; NULL if unknown or several */
+    struct own_knobs own;                     /* knobs of the files that are inputs, too */
+    char own_names[VP_LATENCY_OWN][KNOB_TEXT_BYTES]; int own_columns;
     int is_synthetic, knows_pruning;          /* knows_pruning: some of the data was pruned */
     char *provenance, *recalibration;         /* JSON; recalibration is NULL as fitted */
     struct text_list warnings;
@@ -76,14 +78,14 @@ struct estimator {
 
 void estimator_free(struct estimator *estimator); /* also frees the struct itself */
 
-/* Fits a model to all rows, into a zeroed estimator. Returns 0 or an exit code. */
+/* Fits a model to all rows, into an estimator that is zero but for own and warnings. Returns 0 or an exit code. */
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
                    int64_t experts, struct estimator *estimator);
 
 /* Writes the member "guardrail", and the same as a table. predictions: the name of the way they were made. */
 void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions);
 
-/* Gets the names of a stage's columns. Returns their number. */
+/* Gets the names of a stage's columns, the own ones last. Returns their number. */
 int stage_columns(const struct estimator *estimator, int stage, const char *names[VP_LATENCY_COLUMNS_LIMIT]);
 
 /* Writes the model as a JSON object in value position, with its evaluation if that is not NULL. Used as

@@ -1,6 +1,7 @@
 /* latency_model.c: errors, ranges, coefficients and predictions of a latency model. */
 #include "report/latency_model.h"
 
+#include "report/tradeoff.h"
 #include "vlmprof_analysis.h"
 
 #include <math.h>
@@ -259,7 +260,8 @@ static double share_within(const struct prediction *prediction, double budget) {
     const int total = ESTIMATE_TOTAL;
     const double value = prediction->value[total],
                  side = budget < value ? value - prediction->low[total] : prediction->high[total] - value;
-    return 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + MODEL_LEVEL / 2)));
+    const double share = 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + MODEL_LEVEL / 2)));
+    return prediction->held_out[total] ? share_shown(share, prediction->held_out[total]) : share;
 }
 void estimate_cells(struct text_list *table, vp_estimate estimate) {
     const struct number_text text = number_measured(estimate.value, estimate.low, estimate.high);
@@ -275,7 +277,7 @@ void prediction_describe(struct document *document, const struct prediction *pre
             estimate_cells(table,
                            (vp_estimate){prediction->value[part], prediction->low[part], prediction->high[part]});
         else CELLS(table, "does not run", "-");
-        text_list_add(table, "%s", !is_known ? "-" : prediction->is_limited[part] ? "held-out ratios" : "Student");
+        text_list_add(table, "%s", !is_known ? "-" : prediction->held_out[part] ? "held-out ratios" : "Student");
     }
     if (isfinite(budget))
         document_text(document, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget,
@@ -290,7 +292,7 @@ void prediction_put(vp_json_writer *writer, const struct prediction *prediction,
             PUT(writer, KEY_OBJECT(key), KEY("ms", prediction->value[part]),
                 KEY_RANGE("interval_ms", low, prediction->high[part]),
                 KEY("interval_of", !isfinite(low) ? NULL
-                                   : prediction->is_limited[part] ? "held_out_ratios" : "student"),
+                                   : prediction->held_out[part] ? "held_out_ratios" : "student"),
                 END_OBJECT);
     }
     if (isfinite(budget))

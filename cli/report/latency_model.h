@@ -14,7 +14,6 @@
 #define ESTIMATE_LOCATION "mean"
 
 /* ---- ranges of the data that a model was fitted to */
-struct number_range { double least, median, most; };
 void ranges_find(int count, const vp_latency_request *requests, size_t request_count,
                  struct number_range *ranges);
 void ranges_put(vp_json_writer *writer, int count, const struct number_range *ranges);
@@ -70,7 +69,7 @@ void limits_read(struct model_reader *reader, uint32_t object, vp_latency_limits
 /* ms of each part; NaN if the part is not in the model or its interval is unknown. */
 struct prediction {
     double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS];
-    int is_limited[ESTIMATE_PARTS]; /* 1 if the interval comes from held-out ratios, not Student's */
+    size_t held_out[ESTIMATE_PARTS]; /* number of held-out ratios that give the interval; 0: it is Student's */
     int is_idle[ESTIMATE_PARTS];    /* 1 if the request does not have the part */
 };
 

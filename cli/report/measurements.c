@@ -57,6 +57,85 @@ void measurements_free(struct measurements *measurements) {
     FREE_ALL(measurements->requests, measurements->measured, measurements->total, measurements->configs,
              measurements->sizes);
 }
+/* ---- the files' own knobs */
+static int by_number(const void *left, const void *right) {
+    return *(const double *)left < *(const double *)right ? -1 : *(const double *)left > *(const double *)right;
+}
+void own_knobs_free(struct own_knobs *own) {
+    for (size_t i = 0; i < own->count; i++) {
+        free(own->items[i].name);
+        text_list_free(&own->items[i].values);
+    }
+    own->count = 0;
+}
+int own_knobs_find(const struct results *results, struct own_knobs *own) {
+    double *numbers = resize(NULL, results->count + 1, sizeof *numbers);
+    size_t columns = 0;
+    own->count = 0;
+    for (int k = KNOB_OWN; k < KNOB_COUNT && columns <= VP_LATENCY_OWN; k++) {
+        struct own_knob knob = {NULL, {NULL, 0}, {0, 0, 0}};
+        size_t count = 0;
+        int varies = 0;
+        for (size_t i = 0; i < results->count; i++) {
+            const char *value = knob_text(&results->files[i].knobs, k);
+            varies |= compare_axis(&results->files[i], &results->files[0], k) != 0;
+            if (value && !text_list_has(&knob.values, value)) text_list_copy(&knob.values, value);
+            count += value && vp_number_parse(value, strlen(value), &numbers[count]) == VP_OK;
+        }
+        const int is_number = count == results->count;
+        columns += !varies ? 0 : is_number ? 1 : knob.values.count - 1;
+        if (varies && columns <= VP_LATENCY_OWN) {
+            knob.name = copy_text(KNOBS[k].key, strlen(KNOBS[k].key));
+            qsort(numbers, count, sizeof *numbers, by_number);
+            if (is_number) {
+                text_list_free(&knob.values);
+                knob.range = (struct number_range){numbers[0], numbers[count / 2], numbers[count - 1]};
+            }
+            own->items[own->count++] = knob;
+        } else text_list_free(&knob.values);
+    }
+    free(numbers);
+    return columns <= VP_LATENCY_OWN;
+}
+int own_knob_add(const struct own_knob *knob, const char *value, vp_latency_request *request) {
+    double number = 0;
+    if (!knob->values.count) {
+        if (!value || vp_number_parse(value, strlen(value), &number) != VP_OK) return 0;
+        request->own[request->own_count++] = number;
+        return 1;
+    }
+    if (!value || !text_list_has(&knob->values, value)) return 0;
+    for (size_t i = 1; i < knob->values.count; i++)
+        request->own[request->own_count++] = strcmp(knob->values.items[i], value) == 0;
+    return 1;
+}
+const char *own_value_text(const struct own_knob *knob, const char *value, const char *between,
+                           char out[KNOB_TEXT_BYTES]) {
+    const int quoted = *value == '"';
+    snprintf(out, KNOB_TEXT_BYTES, "%.60s%s%.*s", knob->name, between,
+             quoted ? (int)fmin((double)strlen(value) - 2, 60) : 60, value + quoted);
+    return out;
+}
+const char *own_column_name(const struct own_knobs *own, int column, char out[KNOB_TEXT_BYTES]) {
+    for (size_t i = 0; i < own->count; i++) {
+        const struct own_knob *knob = &own->items[i];
+        const int columns = knob->values.count ? (int)knob->values.count - 1 : 1;
+        if (column >= columns) { column -= columns; continue; }
+        if (!knob->values.count) snprintf(out, KNOB_TEXT_BYTES, "%s", knob->name);
+        else own_value_text(knob, knob->values.items[column + 1], "=", out);
+        return out;
+    }
+    return NULL;
+}
+static int add_own_knobs(const struct own_knobs *own, const struct result_file *file, vp_latency_request *request) {
+    request->own_count = 0;
+    for (size_t i = 0; own && i < own->count; i++) {
+        const int knob = knob_own(own->items[i].name, NULL);
+        if (knob < 0 || !own_knob_add(&own->items[i], knob_text(&file->knobs, knob), request)) return 0;
+    }
+    return 1;
+}
+
 static int32_t tier_index_of(const struct result_file *file) {
     return knob_tier(&file->knobs) ? (int32_t)knob_size_rank(&file->knobs) : 0;
 }
@@ -114,11 +193,12 @@ static void measure_noise(struct measurements *measurements, const struct result
     measurements->noise_count++;
 }
 static void measure_row(struct measurements *measurements, const struct result_file *file, size_t row,
-                        int32_t expert_count) {
+                        int32_t expert_count, const struct own_knobs *own) {
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE};
     double *stages = measurements->measured + measurements->count * VP_LATENCY_STAGE_COUNT;
     vp_latency_request *request = &measurements->requests[measurements->count];
-    if (request_of_row(file, row, expert_count, request) || !(result_at(file, METRIC_PREFILL, row) > 0)) {
+    if (request_of_row(file, row, expert_count, request) || !add_own_knobs(own, file, request)
+        || !(result_at(file, METRIC_PREFILL, row) > 0)) {
         measurements->incomplete++;
         return;
     }
@@ -194,7 +274,7 @@ static int check_same(const struct results *results) {
             for (int k = 0; k < 2; k++) values[k] = same[i].values[k] ? same[i].values[k] : "not said";
             if (strcmp(values[0], values[1])) name = same[i].name;
         }
-        for (int knob = KNOB_TOP_K; knob < KNOB_COUNT && !name; knob++) {
+        for (int knob = KNOB_TOP_K; knob < KNOB_OWN && !name; knob++) {
             const int is_known = knob == KNOB_WEIGHTS ? weight_bits(knob_text(&one->knobs, knob)) > 1
                                                             && weight_bits(knob_text(&file->knobs, knob)) > 1
                                                       : KNOBS[knob].in_model;
@@ -270,7 +350,8 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     results_warn_of_noise(results, warnings);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);
 }
-void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts) {
+void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts,
+                       const struct own_knobs *own) {
     size_t rows = 0;
     memset(measurements, 0, sizeof *measurements);
     for (size_t i = 0; i < results->count; i++) rows += results->files[i].count;
@@ -290,7 +371,7 @@ void measurements_read(struct measurements *measurements, const struct results *
         while (other < i && !is_same_size(&results->files[other], &results->files[i])) other++;
         if (other == i) measurements->size_count++;
         for (size_t k = 0; k < results->files[i].count; k++)
-            measure_row(measurements, &results->files[i], k, (int32_t)experts);
+            measure_row(measurements, &results->files[i], k, (int32_t)experts, own);
         for (size_t k = first; k < measurements->count; k++) {
             measurements->configs[k] = (uint32_t)i;
             measurements->sizes[k] = (uint32_t)other;
@@ -298,7 +379,7 @@ void measurements_read(struct measurements *measurements, const struct results *
     }
 }
 int measurements_make(int64_t num_experts, const struct results *results, int64_t *experts,
-                      struct measurements *measurements, struct text_list *warnings) {
+                      const struct own_knobs *own, struct measurements *measurements, struct text_list *warnings) {
     int code;
     memset(measurements, 0, sizeof *measurements);
     for (size_t i = 0; i < results->count; i++)
@@ -309,7 +390,7 @@ int measurements_make(int64_t num_experts, const struct results *results, int64_
     if ((code = check_same(results)) != 0 || (code = check_columns(results)) != 0
         || (code = number_experts(num_experts, results, experts)) != 0)
         return code;
-    measurements_read(measurements, results, *experts);
+    measurements_read(measurements, results, *experts, own);
     if (!measurements->count)
         return complain(EXIT_INPUT,
                         "%s: no sample has both stage times and token counts (was it measured with --timing off?)",

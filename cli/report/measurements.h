@@ -51,6 +51,22 @@ const char *part_name(int part);
  * decode. */
 int stage_is_run(int stage, const vp_latency_request *request);
 
+struct number_range { double least, median, most; };
+/* The files' own knobs that vary, as inputs of the model: a number is a column, other values are a group with a column
+ * for each value but the first. values: as JSON; none for a number. */
+struct own_knob { char *name; struct text_list values; struct number_range range; };
+struct own_knobs { struct own_knob items[VP_LATENCY_OWN]; size_t count; };
+/* Finds them. Returns 0 if they need more than VP_LATENCY_OWN columns. */
+int own_knobs_find(const struct results *results, struct own_knobs *own);
+void own_knobs_free(struct own_knobs *own);
+/* Adds the columns of the next knob of a request. Returns 0 if the group lacks the value, or it is not a number. */
+int own_knob_add(const struct own_knob *knob, const char *value, vp_latency_request *request);
+/* The knob and a value of it, without the quotes of JSON. Returns out. */
+const char *own_value_text(const struct own_knob *knob, const char *value, const char *between,
+                           char out[KNOB_TEXT_BYTES]);
+/* The name of a column, "heads" or "attn=eager". Returns out, NULL past the last. */
+const char *own_column_name(const struct own_knobs *own, int column, char out[KNOB_TEXT_BYTES]);
+
 struct measurements {
     vp_latency_request *requests;
     double *measured;          /* ms [count, VP_LATENCY_STAGE_COUNT]; NaN if not measured */
@@ -76,13 +92,15 @@ void measurements_free(struct measurements *measurements);
  * mean |error| of a normal distribution. NaN with fewer than two runs. */
 double run_noise(const struct result_file *file, size_t row);
 
-/* Reads every row that has counts and times from all files, unchanged. */
-void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts);
+/* Reads every row that has counts and times from all files, unchanged. own: inputs of the model, or NULL. Rows of files
+ * without such a value are left out. */
+void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts,
+                       const struct own_knobs *own);
 
 /* Like measurements_read, but first checks that the files belong together, and adds warnings. num_experts: the option,
  * 0 if it is not given. *experts is the number in
  * a model, or 0; it becomes the number in use. Returns 0 or an exit code. */
 int measurements_make(int64_t num_experts, const struct results *results, int64_t *experts,
-                      struct measurements *measurements, struct text_list *warnings);
+                      const struct own_knobs *own, struct measurements *measurements, struct text_list *warnings);
 
 #endif

@@ -149,7 +149,7 @@ static void read_linear_column(struct model_reader *reader, uint32_t node, const
         fit->root[column * fit->columns + k] = model_node(reader, item, "root", -1e30, 1e30);
 }
 void model_read_linear(struct model_reader *reader, uint32_t object, const char *where, const char *const *names,
-                       int count, int is_nonnegative, vp_linear *fit) {
+                       int count, int nonnegative, vp_linear *fit) {
     uint32_t columns, item;
     snprintf(reader->where, sizeof reader->where, "%s", where);
     fit->rows = (uint64_t)model_count(reader, object, "rows", 1, INT64_C(1) << 53);
@@ -164,7 +164,7 @@ void model_read_linear(struct model_reader *reader, uint32_t object, const char 
     item = columns + 1;
     for (int column = 0; column < count; column++, item = reader->parsed.json.nodes[item].end) {
         snprintf(reader->where, sizeof reader->where, "%.80s.columns[%d]", where, column);
-        read_linear_column(reader, item, names[column], is_nonnegative, column, fit);
+        read_linear_column(reader, item, names[column], column < nonnegative, column, fit);
     }
     snprintf(reader->where, sizeof reader->where, "%s", where);
     if (!(fabs(fit->degrees - ((double)fit->rows - fit->used_columns)) <= 0))

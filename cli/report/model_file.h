@@ -46,8 +46,8 @@ int64_t model_count(struct model_reader *reader, uint32_t object, const char *ke
 char *model_text(struct model_reader *reader, uint32_t object, const char *key); /* malloc'ed, also after a complaint */
 /* The index of a member's text in a list of words. */
 int model_word(struct model_reader *reader, uint32_t object, const char *key, const char *const *words, int count);
-/* Reads the output of model_put_linear into a zeroed struct. */
+/* Reads the output of model_put_linear into a zeroed struct. The first `nonnegative` coefficients are not below 0. */
 void model_read_linear(struct model_reader *reader, uint32_t object, const char *where, const char *const *names,
-                       int count, int is_nonnegative, vp_linear *fit);
+                       int count, int nonnegative, vp_linear *fit);
 
 #endif

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char STAGES_UNKNOWN_TEXT[] = "stage times are unknown from outside a server";
 
 /* ---- roofs */
 /* The roofs: as given, otherwise the best rates of any stage that takes at least 1 % of a request. */
@@ -254,7 +253,7 @@ static void find_dominant(struct report *report) {
                 wins_all &= k == metric || !(other >= share);
                 if (other > 0) rest -= other;
             }
-            /* preprocessing and what no stage covers compete, too; together, since they need not be one part */
+            /* preprocessing and what no stage covers compete as well; together, since they need not be one part */
             wins[metric] += (size_t)(wins_all && share > rest);
         }
     }
@@ -272,6 +271,12 @@ static void find_dominant(struct report *report) {
                       range_text("%.1f", 100 * low, 100 * high, "%", shares), text);
     }
 }
+/* " (of 3 of 4 configurations)" if a finding ranks only some of them; otherwise empty. Returns out. */
+static const char *set_text(size_t ranked, size_t count, char out[80]) {
+    out[0] = 0;
+    if (ranked < count) snprintf(out, 80, " (of %zu of %zu configurations)", ranked, count);
+    return out;
+}
 /* Names the two most interesting configurations: the fastest and the most accurate of the front. */
 static void find_best(struct report *report, const struct tradeoff *tradeoff) {
     const char *task =
@@ -280,12 +285,13 @@ static void find_best(struct report *report, const struct tradeoff *tradeoff) {
         const size_t config = tradeoff->front[i];
         const vp_bootstrap_point *point = &tradeoff->points[config];
         vp_estimate latency = point_latency(point), accuracy = point_accuracy(point);
-        char name[80];
-        text_list_add(&report->findings, "%.240s%s%s: %s, accuracy %s, %s of %s %s %s", task, *task ? ": " : "",
+        char name[80], set[80];
+        text_list_add(&report->findings, "%.240s%s%s%s: %s, accuracy %s, %s of %s %s %s", task, *task ? ": " : "",
                       accuracies_are_equal(tradeoff) ? "all accuracies are equal; fastest"
                       : tradeoff->front_count == 1   ? "fastest and most accurate"
                       : i                            ? "most accurate"
                                                      : "fastest on the front",
+                      set_text(tradeoff->config_count, tradeoff->group->count, set),
                       setting_text(&report->results->files[tradeoff->group->paired[config]], name),
                       number_estimate(1, accuracy.value, accuracy.low, accuracy.high).text,
                       percentile_text(report->settings.percentile), METRIC_KEYS[report->settings.axis],
@@ -352,7 +358,7 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
                  number_change(points, gain.mean, gain.low, gain.high).text);
     return is_decided;
 }
-/* "High resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of at least 2 is a factor, a smaller
+/* "high resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of at least 2 is a factor, a smaller
  * one a change in percent. */
 static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob, int32_t level,
                       const vp_mean_interval *ratio, char out[520]) {
@@ -361,10 +367,8 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
     char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], name[KNOB_TEXT_BYTES + 60];
     report_level_text(tradeoff, report->results, kind, level, first);
     report_level_text(tradeoff, report->results, kind, tradeoff->knobs.level_counts[knob] - 1, last);
-    if (kind == KNOB_SIZE && !strchr("0123456789", *last)) { /* a tier */
-        snprintf(name, sizeof name, "%s resolution", last);
-        if (name[0] >= 'a' && name[0] <= 'z') name[0] = (char)(name[0] - 'a' + 'A');
-    } else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
+    if (kind == KNOB_SIZE && !strpbrk(last, "0123456789")) snprintf(name, sizeof name, "%s resolution", last);
+    else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
     else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
     if (ratio->low <= 1 && ratio->high >= 1) {
         const struct number_text text = ratio->mean >= 2 ? number_estimate(1, ratio->mean, ratio->low, ratio->high)
@@ -484,6 +488,8 @@ static void find_agreement(struct report *report, size_t group) {
     const struct result_file *near = NULL, *far = NULL, *files = &results->files[results->groups[group].first];
     const char *baseline = report_baseline(results, group);
     struct text_buffer text = {NULL, 0, 0};
+    size_t ranked = 0, baselines = 0;
+    char set[80];
     int by_divergence = 1;
     if (!baseline) return;
     for (size_t i = 0; i < results->groups[group].count; i++)
@@ -491,13 +497,16 @@ static void find_agreement(struct report *report, size_t group) {
     for (size_t i = 0; i < results->groups[group].count; i++) {
         const struct result_file *file = &files[i];
         const double distance = distance_of(&file->fidelity, by_divergence);
+        if (file->fidelity.baseline && is_baseline(file)) baselines++;
         if (!file->fidelity.baseline || is_baseline(file) || !isfinite(distance)) continue;
+        ranked++;
         if (!near || distance < distance_of(&near->fidelity, by_divergence)) near = file;
         if (!far || distance > distance_of(&far->fidelity, by_divergence)) far = file;
     }
     if (!near) return;
     text_add_string(&text, near == far ? "agreement with " : "closest to ");
     text_add_string(&text, baseline);
+    text_add_string(&text, set_text(ranked, results->groups[group].count - baselines, set));
     text_add_string(&text, ": ");
     say_distance(&text, results, near);
     if (near != far) {
@@ -513,6 +522,43 @@ int report_has_stages(const struct report *report) {
         is_known |= report->items[i].mean[METRIC_VISION] > 0 || report->items[i].mean[METRIC_PREFILL] > 0;
     return is_known;
 }
+const char *stages_unknown_text(const struct report *report) {
+    if (report_has_stages(report)) return NULL;
+    for (size_t i = 0; i < report->results->count; i++)
+        if (report->results->files[i].outside.pairs && isfinite(report->results->files[i].outside.ms))
+            return "stage times are unknown from outside a server, except for the cost of an image";
+    return "stage times are unknown from outside a server";
+}
+/* The cost of an image, which twins measure from outside a server. */
+static void find_image_cost(struct report *report) {
+    const struct outside *only = NULL;
+    vp_estimate cost = {0, HUGE_VAL, -HUGE_VAL}, share = cost;
+    size_t known = 0;
+    int64_t pairs = 0, left_out = 0;
+    char range[64], shares[64], set[80];
+    for (size_t i = 0; i < report->results->count; i++) {
+        const struct outside *outside = &report->results->files[i].outside;
+        if (!report->results->files[i].is_served || !outside->pairs) continue;
+        pairs += outside->pairs;
+        left_out += outside->left_out;
+        if (!isfinite(outside->ms)) continue;
+        only = known++ ? NULL : outside;
+        cost.low = fmin(cost.low, outside->ms);
+        cost.high = fmax(cost.high, outside->ms);
+        share.low = fmin(share.low, outside->ms / outside->image_ms);
+        share.high = fmax(share.high, outside->ms / outside->image_ms);
+    }
+    if (pairs && !known)
+        text_list_add(&report->findings, "the cost of an image is unknown: %lld pairs of twins, %lld left out",
+                      (long long)pairs, (long long)left_out);
+    if (!known) return;
+    if (only) snprintf(range, sizeof range, "%.50s ms", number_measured(only->ms, only->low, only->high).text);
+    else range_text("%.3g", cost.low, cost.high, "ms", range);
+    text_list_add(&report->findings,
+                  "an image takes %s, %s of the time to the first token (by twins; T_image_outside)%s", range,
+                  isfinite(share.high) ? shares_text(share.low, share.high, shares) : "an unknown share",
+                  set_text(known, report->results->count, set));
+}
 /* From outside a server, only the first token divides the time of a request. */
 static void find_first_token(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -522,7 +568,8 @@ static void find_first_token(struct report *report) {
         if (share < low) low = share;
         if (share > high) high = share;
     }
-    if (!report_has_stages(report)) text_list_add(&report->findings, "%s", STAGES_UNKNOWN_TEXT);
+    if (stages_unknown_text(report)) text_list_add(&report->findings, "%s", stages_unknown_text(report));
+    find_image_cost(report);
     if (high > 0)
         text_list_add(&report->findings, "the time to the first token is %s of a request",
                       shares_text(low, high, shares));
@@ -559,14 +606,16 @@ static void find_decode(struct report *report) {
     text_list_add(&report->findings, "%s", text.data);
     free(text.data);
 }
+/* The idle time of GPUs. A CPU that waits does so for itself. */
 static void find_idle(struct report *report) {
     double least = HUGE_VAL, most = -HUGE_VAL, host = 0;
-    size_t known = 0, bound_count = 0, sent = 0;
-    char shares[64];
+    size_t known = 0, bound_count = 0, sent = 0, gpus = 0;
+    char shares[64], set[80], host_bound[80];
     for (size_t i = 0; i < report->results->count; i++) {
         const struct decomposition *decomposition = &report->items[i];
-        if (decomposition->file->device && !strncmp(decomposition->file->device, "cuda", 4)
-            && decomposition->stages[VP_STAGE_DECODE].host_share > 0) {
+        if (!decomposition->file->device || strncmp(decomposition->file->device, "cuda", 4)) continue;
+        gpus += !decomposition->file->is_foreign;
+        if (decomposition->stages[VP_STAGE_DECODE].host_share > 0) {
             sent++;
             if (decomposition->stages[VP_STAGE_DECODE].host_share > host)
                 host = decomposition->stages[VP_STAGE_DECODE].host_share;
@@ -578,15 +627,17 @@ static void find_idle(struct report *report) {
         if (decomposition->idle_share > most) most = decomposition->idle_share;
     }
     if (known)
-        text_list_add(&report->findings, "the device is idle %s of a request%s", shares_text(least, most, shares),
-                      bound_count ? ": bound by the host, so faster kernels would not help much"
-                                  : ": not bound by the host");
-    else if (count_foreign(report->results) < report->results->count)
+        text_list_add(&report->findings, "the device is idle %s of its stages' time%s: %s%s",
+                      shares_text(least, most, shares), set_text(known, report->results->count, set),
+                      bound_count ? "bound by the host, so faster kernels would not help much"
+                                  : "not bound by the host",
+                      set_text(bound_count ? bound_count : known, known, host_bound));
+    else if (gpus)
         text_list_add(&report->findings, "the idle time of the device is unknown: sweep --kernel_pass measures it");
     if (sent && host > 0.9)
         text_list_add(&report->findings,
-                      "submitting the work of decode takes the host up to %s of decode's time: bound by the host",
-                      number_share(host).text);
+                      "submitting the work of decode takes the host up to %s of decode's time%s: bound by the host",
+                      number_share(host).text, set_text(sent, report->results->count, set));
 }
 
 /* ---- the report */
@@ -670,11 +721,10 @@ int is_on_front(const struct report *report, size_t file) {
 }
 void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_text(writer, "dataset_name", file->dataset_name);
-    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+    for (int knob = 0; knob < KNOB_OWN; knob++) {
         const int is_unknown = file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE;
         if (KNOBS[knob].of == KNOB_OF_SWEEP) continue;
         if ((is_unknown || !knob_is_set(&file->knobs, knob)) && !(KNOBS[knob].always & KNOB_IN_REPORTS)) continue;
-        if (knob == KNOB_VARIANT) put_text(writer, "variant", file->variant);
         if (is_unknown) {
             put_null(writer, KNOBS[knob].key);
             continue;
@@ -682,5 +732,5 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
         knob_put(writer, knob, &file->knobs);
         if (KNOBS[knob].number_key) knob_put_more(writer, knob, &file->knobs);
     }
-    if (!file->is_served && file->variant[0]) put_text(writer, "variant", file->variant);
+    knob_put_own(writer, &file->knobs);
 }

@@ -19,9 +19,10 @@
 static int has_knob(const struct report *report, int knob) {
     const struct results *results = report->results;
     if (KNOBS[knob].always & KNOB_IN_CSV) return 1;
-    if (KNOBS[knob].only_varied) return results->count && (results->files[0].varied >> knob & 1);
+    if (KNOBS[knob].only_varied && KNOBS[knob].of != KNOB_OF_SERVERS)
+        return results->count && (results->files[0].varied >> knob & 1);
     for (size_t i = 0; i < results->count && KNOBS[knob].of != KNOB_OF_SWEEP; i++)
-        if (knob_is_set(&results->files[i].knobs, knob) || (knob == KNOB_VARIANT && results->files[i].variant[0]))
+        if (knob_is_set(&results->files[i].knobs, knob))
             return 1;
     return 0;
 }
@@ -51,13 +52,14 @@ static void csv_estimate(struct csv_line *line, const char *key, vp_estimate est
 }
 /* Writes the knobs that are in all reports, or the others. */
 static void csv_knobs(struct csv_line *line, const struct report *report, const struct result_file *file, int always) {
+    char text[KNOB_TEXT_BYTES];
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const int is_set = knob_is_set(&file->knobs, knob) && !(file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE);
         const double number = is_set ? (double)knob_number(&file->knobs, knob) : (double)NAN;
         if (is_always(knob) != always || !has_knob(report, knob)) continue;
-        if (knob == KNOB_VARIANT) csv_texts(line, "variant", file->variant);
         if (KNOBS[knob].type == KNOB_IS_NUMBER) csv_value(line, KNOBS[knob].key, "", number);
-        else csv_texts(line, KNOBS[knob].key, is_set ? knob_text(&file->knobs, knob) : NULL);
+        else if (knob < KNOB_OWN) csv_texts(line, KNOBS[knob].key, is_set ? knob_text(&file->knobs, knob) : NULL);
+        else csv_texts(line, KNOBS[knob].key, is_set ? knob_value_text(&file->knobs, knob, text) : NULL);
         if (KNOBS[knob].number_key) csv_value(line, KNOBS[knob].number_key, "", number);
     }
 }

@@ -140,7 +140,7 @@ static void write_latencies(struct document *document, const struct report *repo
                           TPOT_TOKENS_LEAST);
             break;
         }
-        if (!report_has_stages(report)) document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
+        if (stages_unknown_text(report)) document_text(document, BLOCK_LINE, "%s", stages_unknown_text(report));
         served_terms_add(document, explained, sizeof explained / sizeof *explained);
         return;
     }
@@ -178,7 +178,13 @@ static void write_outside(struct document *document, const struct report *report
                                                 "it (check with vlmprof audit)");
     for (size_t i = 0; i < report->curves.count; i++) {
         const struct curve *curve = &report->curves.items[i];
-        if (strcmp(curve->name, "image") || !isfinite(curve->slope.value)) continue;
+        if (strcmp(curve->name, "image")) continue;
+        if (!isfinite(curve->slope.value)) {
+            document_text(document, BLOCK_LINE, "%s: no line over image tokens: %s%s", curve->label,
+                          curve->bin_count == 1 ? "all images have as many: " : "too few samples",
+                          curve->bin_count == 1 ? number_plain(curve->bins[0].x).text : "");
+            continue;
+        }
         document_text(document, BLOCK_LINE, "%s: %s ms fixed + %s ms per image token (line through %zu samples, R2 %s)",
                       curve->label,
                       number_measured(curve->intercept.value, curve->intercept.low, curve->intercept.high).text,
@@ -409,10 +415,10 @@ static void write_point(struct text_list *table, const struct report *report, co
     CELLS(table, config_text(report, tradeoff, config, name), number_of_estimate(point_latency(point)).text,
           number_of_estimate(point_accuracy(point)).text, number_percent(point->membership).text);
 }
-enum { SAMPLES_FEW = 30 }; /* with fewer samples, a share of the resamples is easily mistaken for certainty */
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     char latency[64], few[NO_INTERVAL_BYTES];
+    no_interval_text(tradeoff, report->settings.percentile, few);
     document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu common samples", percentile,
                   axis, report->results->files[tradeoff->group->first].dataset_name, tradeoff->sample_count);
     if (tradeoff->is_corpus)
@@ -423,17 +429,16 @@ static void write_front(struct document *document, const struct report *report, 
             report->results->files[tradeoff->group->first].accuracy_metric
                 ? report->results->files[tradeoff->group->first].accuracy_metric
                 : "of these files");
-    else
-        document_text(
-            document, BLOCK_LINE,
-            "member: share of %zu resamples in which it is on the front; *: after a step of at least %s ms and %g "
-            "point",
-            report->settings.resamples, number_short(tradeoff->epsilon_latency).text, 100 * EPSILON_ACCURACY);
-    if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
+    else if (!few[0])
         document_text(document, BLOCK_LINE,
-                      "with only %zu sample%s, even a share of 0 or 100 %% of the resamples is uncertain",
-                      tradeoff->sample_count, plural_s((int64_t)tradeoff->sample_count));
-    if (no_interval_text(tradeoff, report->settings.percentile, few)[0]) document_text(document, BLOCK_LINE, "%s", few);
+                      "member: share of %zu resamples in which it is on the front, at most %s %% because %zu samples "
+                      "show no more",
+                      report->settings.resamples,
+                      number_percent((double)tradeoff->sample_count / (double)(tradeoff->sample_count + 1)).text,
+                      tradeoff->sample_count);
+    document_text(document, BLOCK_LINE, "*: after a step of at least %s ms and %g point",
+                  number_short(tradeoff->epsilon_latency).text, 100 * EPSILON_ACCURACY);
+    if (few[0]) document_text(document, BLOCK_LINE, "%s; members are unknown", few);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
                       "the range of this metric's scores is unknown: intervals of accuracy are Student's, and there is "
@@ -458,7 +463,8 @@ static void write_near_front(struct document *document, const struct report *rep
     char head[64];
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         const vp_bootstrap_point *point = &tradeoff->points[i];
-        if (!(point->membership >= 0.05) || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
+        if (!(point->membership * (double)(tradeoff->sample_count + 1) > 1.001 && point->membership >= 0.05)
+            || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
         if (!table) {
             document_text(document, BLOCK_LINE, "not on the front, but possible members");
             snprintf(head, sizeof head, "configuration|%s|accuracy|member %%", TERMS[report->settings.axis].unit);

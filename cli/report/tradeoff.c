@@ -58,16 +58,35 @@ static int32_t find_levels(struct tradeoff *tradeoff, const struct results *resu
     }
     return count;
 }
-/* Fills tradeoff->knobs with the levels of the knobs that vary. Leaves it without knobs if none varies, or if one has
- * too many levels. */
+/* Returns 1 if two knobs with `count` levels change together, as servers that have a model each. */
+static int go_together(const struct tradeoff *tradeoff, const struct results *results, int one, int other, int count) {
+    const struct result_file *files = results->files;
+    const size_t *paired = tradeoff->group->paired;
+    for (int32_t level = 0; level < count; level++) {
+        const struct result_file *example = &files[paired[tradeoff->level_example[one][level]]];
+        for (size_t i = 0; i < tradeoff->config_count; i++)
+            if (!compare_axis(&files[paired[i]], example, one) != !compare_axis(&files[paired[i]], example, other))
+                return 0;
+    }
+    return 1;
+}
+/* Fills tradeoff->knobs with the levels of the knobs that vary; of two that change together only the last. Leaves it
+ * without knobs if none varies, or if there are too many of them or of their levels. */
 static void find_knobs(struct tradeoff *tradeoff, const struct results *results) {
     for (int k = 0; k < KNOB_COUNT; k++) {
         int32_t count = knob_is_axis(k) ? find_levels(tradeoff, results, k) : 0;
-        if (count > VP_KNOB_LEVEL_LIMIT) {
+        if (count > VP_KNOB_LEVEL_LIMIT || (count > 1 && tradeoff->knobs.knob_count == VP_KNOB_LIMIT)) {
             tradeoff->knobs.knob_count = 0;
             return;
         }
         if (count < 2) continue;
+        for (int32_t other = 0; other < tradeoff->knobs.knob_count; other++)
+            if (tradeoff->knobs.level_counts[other] == count
+                && go_together(tradeoff, results, tradeoff->knob_of[other], k, count)) {
+                tradeoff->knobs.knob_count--;
+                tradeoff->knobs.level_counts[other] = tradeoff->knobs.level_counts[tradeoff->knobs.knob_count];
+                tradeoff->knob_of[other--] = tradeoff->knob_of[tradeoff->knobs.knob_count];
+            }
         tradeoff->knobs.level_counts[tradeoff->knobs.knob_count] = count;
         tradeoff->knob_of[tradeoff->knobs.knob_count++] = k;
     }
@@ -236,6 +255,9 @@ static void latency_interval(const double *values, size_t count, double percenti
     if (percentile < 0) vp_statistics_mean_interval(values, count, 0.95, &point->latency_low, &point->latency_high);
     else vp_statistics_percentile_interval(sorted, count, percentile, 0.95, &point->latency_low, &point->latency_high);
 }
+double share_shown(double share, size_t samples) {
+    return fmin(fmax(share, 1 / (double)(samples + 1)), (double)samples / (double)(samples + 1));
+}
 static void bootstrap_points(struct tradeoff *tradeoff, const struct report_settings *settings) {
     vp_bootstrap_options options = vp_bootstrap_options_default();
     size_t bytes = vp_bootstrap_scratch_bytes(tradeoff->config_count, tradeoff->sample_count, settings->resamples);
@@ -255,9 +277,14 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
         snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to resample");
     free(scratch);
     sorted = resize(NULL, tradeoff->sample_count, sizeof *sorted);
-    for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++)
+    for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++) {
+        vp_bootstrap_point *point = &tradeoff->points[i];
+        double *const shares[] = {&point->membership, &point->within_budget, &point->best};
         latency_interval(tradeoff->latency + i * tradeoff->sample_count, tradeoff->sample_count, settings->percentile,
-                         sorted, &tradeoff->points[i]);
+                         sorted, point);
+        for (size_t k = 0; k < 3; k++)
+            *shares[k] = isfinite(point->latency_low) ? share_shown(*shares[k], tradeoff->sample_count) : (double)NAN;
+    }
     free(sorted);
     for (size_t i = 0; i < tradeoff->config_count && !tradeoff->range.is_known; i++) { /* Student's, or none */
         vp_bounded_interval accuracy = accuracy_interval(

@@ -48,7 +48,8 @@ struct tradeoff {
     int64_t *ids; size_t config_count, sample_count;
     double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */
     struct score_range range;    /* range of a score */
-    /* [config_count]; NaN if unknown. The accuracy's interval is from accuracy_interval, not from resampling */
+    /* [config_count]; NaN if unknown. The accuracy's interval is from accuracy_interval, not from resampling. Shares of
+     * the resamples are as of share_shown, and unknown if the latency has no interval */
     vp_bootstrap_point *points;
     double *at_latency, *at_accuracy; /* the points as two arrays */
     uint32_t *front, *kept; size_t front_count, kept_count; /* kept: those after a step of at least epsilon */
@@ -60,6 +61,10 @@ struct tradeoff {
     struct knob_front *fronts; size_t knob_front_count;
     struct knob_gain *gains; size_t gain_count;
 };
+
+/* A share that comes from so many samples, limited to 1 / (samples + 1) .. samples / (samples + 1): samples that agree
+ * do not show more, however often they are resampled. */
+double share_shown(double share, size_t samples);
 
 /* Fills a zeroed tradeoff. If it cannot be computed, tradeoff->reason is set. */
 void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group,

@@ -10,8 +10,46 @@
 #include <string.h>
 
 #define KNOB_MEMBERS(id, key_, words_, sweep, run, ...) {.key = key_, .words = words_, __VA_ARGS__},
-const struct knob KNOBS[KNOB_COUNT] = {KNOB_ROWS(KNOB_MEMBERS)};
+static struct knob rows[KNOB_COUNT] = {KNOB_ROWS(KNOB_MEMBERS)};
+const struct knob *const KNOBS = rows;
+/* The values of files' own knobs in the order of first sight. They live as long as the process, like their rows. */
+static struct text_list own_values[KNOB_OWN_MOST];
 
+/* The last part of a path "a.b.c", or the whole path if another row has that name. */
+static const char *last_part(const char *path) {
+    const char *end = strrchr(path, '.') && strrchr(path, '.')[1] ? strrchr(path, '.') + 1 : path;
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (rows[knob].axis && !strcmp(rows[knob].axis, end)) return path;
+    return end;
+}
+int knob_own(const char *name, const char *unit) {
+    int knob = KNOB_OWN;
+    while (knob < KNOB_COUNT && rows[knob].key && strcmp(rows[knob].key, name)) knob++;
+    if (knob == KNOB_COUNT) return -1;
+    struct knob *row = &rows[knob];
+    if (!row->key) {
+        struct text_buffer prefix = {NULL, 0, 0};
+        row->axis = last_part(name);
+        row->axis = copy_text(row->axis, strlen(row->axis));
+        text_add_format(&prefix, "%s=", row->axis);
+        row->in_setting = prefix.data;
+        row->key = row->axis_key = row->words = copy_text(name, strlen(name));
+        row->type = KNOB_IS_JSON;
+        row->only_varied = 1;
+    }
+    if (unit && !row->unit) row->unit = copy_text(unit, strlen(unit));
+    return knob;
+}
+
+void knob_own_forget(void) {
+    for (int knob = KNOB_OWN; knob < KNOB_COUNT && rows[knob].key; knob++) {
+        char *const texts[] = {(char *)(size_t)rows[knob].axis, (char *)(size_t)rows[knob].in_setting,
+                               (char *)(size_t)rows[knob].key, (char *)(size_t)rows[knob].unit};
+        for (int i = 0; i < 4; i++) free(texts[i]);
+        memset(&rows[knob], 0, sizeof rows[knob]);
+        text_list_free(&own_values[knob - KNOB_OWN]);
+    }
+}
 void knob_values_free(struct knob_values *values) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         free(values->of[knob].text);
@@ -28,6 +66,8 @@ void knob_set_text(struct knob_values *values, int knob, const char *text) {
     free(values->of[knob].text);
     values->of[knob].text = copy;
     values->of[knob].is_set = copy != NULL;
+    if (copy && knob >= KNOB_OWN && !text_list_has(&own_values[knob - KNOB_OWN], copy))
+        text_list_copy(&own_values[knob - KNOB_OWN], copy);
 }
 void knob_set_list(struct knob_values *values, int knob, const int32_t *list, int32_t count) {
     int32_t *copy = resize(NULL, (size_t)count + 1, sizeof *copy);
@@ -86,6 +126,19 @@ int weight_bits(const char *name) {
         if (!strcmp(name, types[i].name)) return types[i].bits;
     return name != NULL;
 }
+/* A file's own values: numbers before others, those as first seen. */
+static int compare_own(int knob, const char *left, const char *right) {
+    const struct text_list *seen = &own_values[knob - KNOB_OWN];
+    double one, other;
+    const int is_number = vp_number_parse(left, strlen(left), &one) == VP_OK,
+              is_other_number = vp_number_parse(right, strlen(right), &other) == VP_OK;
+    if (is_number && is_other_number) return one < other ? -1 : one > other;
+    if (is_number || is_other_number) return is_number ? -1 : 1;
+    for (size_t i = 0; i < seen->count && strcmp(left, right) != 0; i++)
+        if (!strcmp(seen->items[i], left) || !strcmp(seen->items[i], right))
+            return strcmp(seen->items[i], left) ? 1 : -1;
+    return 0;
+}
 int knob_compare(int axis, const struct knob_values *left, const struct knob_values *right) {
     const struct knob_value *one = &left->of[axis], *other = &right->of[axis];
     int order;
@@ -99,6 +152,7 @@ int knob_compare(int axis, const struct knob_values *left, const struct knob_val
         return order || bits != 1 ? order : compare_texts(one->text, other->text);
     }
     order = order_of(one->is_set, other->is_set);
+    if (axis >= KNOB_OWN && one->is_set && other->is_set) return compare_own(axis, one->text, other->text);
     if (!order) order = order_of(one->number, other->number);
     return order ? order : compare_texts(one->text, other->text);
 }
@@ -132,10 +186,13 @@ const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_
 }
 /* Returns 1 if a table names the knob. A model without experts has no top_k. */
 static int is_in_setting(const struct knob_values *values, int knob, uint32_t varied) {
-    if (!KNOBS[knob].in_setting || (knob == KNOB_TOP_K && knobs_are_dense(values))) return 0;
-    return KNOBS[knob].only_varied ? (varied >> knob & 1) != 0 : knob_is_set(values, knob);
+    const int foreign = knobs_are_served(values) ? KNOB_OF_ENGINE : KNOB_OF_SERVERS;
+    if (!KNOBS[knob].in_setting || (knob == KNOB_TOP_K && knobs_are_dense(values)) || (int)KNOBS[knob].of == foreign)
+        return 0;
+    if (knob_is_set(values, knob)) return !KNOBS[knob].only_varied || (varied >> knob & 1);
+    return KNOBS[knob].only_varied && (varied >> knob & 1) && knob < KNOB_EACH_END; /* "weights?" */
 }
-const char *knob_engine_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]) {
+const char *knob_language_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]) {
     size_t used = 0;
     out[0] = 0;
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
@@ -150,10 +207,15 @@ const char *knob_engine_text(const struct knob_values *values, uint32_t varied, 
     return out;
 }
 const char *knob_value_text(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]) {
+    const char *text = knob_text(values, knob);
     if (!knob_is_set(values, knob)) snprintf(out, KNOB_TEXT_BYTES, "not said");
     else if (KNOBS[knob].type == KNOB_IS_NUMBER)
         snprintf(out, KNOB_TEXT_BYTES, "%lld", (long long)knob_number(values, knob));
-    else snprintf(out, KNOB_TEXT_BYTES, "%.100s", knob_text(values, knob));
+    else if (KNOBS[knob].type == KNOB_IS_JSON && *text == '"')
+        snprintf(out, KNOB_TEXT_BYTES, "%.*s", (int)(strlen(text) < 102 ? strlen(text) - 2 : 100), text + 1);
+    else if (knob == KNOB_ENDPOINT && strstr(text, "://"))
+        snprintf(out, KNOB_TEXT_BYTES, "%.100s", strstr(text, "://") + 3);
+    else snprintf(out, KNOB_TEXT_BYTES, "%.100s", text);
     return out;
 }
 void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named) {
@@ -185,7 +247,7 @@ void knob_put(vp_json_writer *writer, int knob, const struct knob_values *values
     vp_json_key(writer, KNOBS[knob].key);
     if (!value->is_set) vp_json_null(writer);
     else if (KNOBS[knob].type == KNOB_IS_NUMBER) vp_json_int(writer, value->number);
-    else if (KNOBS[knob].type == KNOB_IS_OBJECT) vp_json_raw(writer, value->text, strlen(value->text));
+    else if (KNOBS[knob].type == KNOB_IS_JSON) vp_json_raw(writer, value->text, strlen(value->text));
     else json_lossy(writer, value->text);
 }
 void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *values) {
@@ -195,6 +257,15 @@ void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *v
     else if (key) put_null(writer, key);
     if ((key = KNOBS[knob].list_key) == NULL) return;
     if (value->is_set) put_ints(writer, key, value->list, value->list_count); else put_null(writer, key);
+}
+void knob_put_own(vp_json_writer *writer, const struct knob_values *values) {
+    int count = 0;
+    for (int knob = KNOB_OWN; knob < KNOB_COUNT; knob++) {
+        if (!knob_is_set(values, knob)) continue;
+        if (!count++) PUT(writer, KEY_OBJECT("knobs"));
+        knob_put(writer, knob, values);
+    }
+    if (count) vp_json_end_object(writer);
 }
 void knob_put_variant(vp_json_writer *writer, const struct knob_values *values) {
     vp_json_begin_object(writer);

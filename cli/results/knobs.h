@@ -98,16 +98,15 @@ struct vp_model_config;
 #define KNOB_SERVER_ROWS(ROW) \
     ROW(ENDPOINT, "endpoint", "server only: base URL", \
         (), (), \
-        .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
-        .axis = "variant", .axis_key = "variant") \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, .axis = "endpoint", .axis_key = "endpoint", \
+        .only_varied = 1, .in_setting = "") \
     ROW(ENDPOINT_MODEL, "endpoint_model", "server only: the server's name for the model", \
         (), (), \
-        .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
-        .axis = "variant") \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, .axis = "model", .axis_key = "endpoint_model", \
+        .only_varied = 1, .in_setting = "") \
     ROW(REQUEST, "request_knobs", "server only: members of the request body that were set, path and value", \
         (), (), \
-        .type = KNOB_IS_OBJECT, .of = KNOB_OF_SERVERS, \
-        .axis = "variant")
+        .type = KNOB_IS_JSON, .of = KNOB_OF_SERVERS)
 
 #define KNOB_ROWS(ROW) KNOB_GRID_ROWS(ROW) KNOB_EACH_ROWS(ROW) KNOB_SERVER_ROWS(ROW)
 #define KNOB_ID(id, ...) KNOB_##id,
@@ -115,12 +114,14 @@ struct vp_model_config;
 #define KNOB_SWEEP_OPTIONS(id, key, words, sweep, run, ...) KNOB_UNPACK sweep
 #define KNOB_RUN_OPTIONS(id, key, words, sweep, run, ...) KNOB_UNPACK run
 enum { KNOB_MEMBERS_MAX = 256 }; /* most members of a request in a journal */
-enum knob_id { KNOB_ROWS(KNOB_ID) KNOB_COUNT };
+enum { KNOB_OWN_MOST = 16 };     /* the last rows: knobs that files bring, in the order in which they were first seen */
+enum knob_id { KNOB_ROWS(KNOB_ID) KNOB_OWN, KNOB_COUNT = KNOB_OWN + KNOB_OWN_MOST };
 enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS, after KNOB_GRID_ROWS */
 
-/* The scope of a knob: images, vlmprof's own engine, a whole sweep (set by an option of the sweep), or servers. */
-enum knob_of { KNOB_OF_IMAGES, KNOB_OF_ENGINE, KNOB_OF_SWEEP, KNOB_OF_SERVERS };
-enum knob_type { KNOB_IS_NUMBER, KNOB_IS_TEXT, KNOB_IS_OBJECT };
+/* The scope of a knob: a file's own, images, vlmprof's own engine, a whole sweep (set by an option of the sweep), or
+ * servers. */
+enum knob_of { KNOB_OF_FILES, KNOB_OF_IMAGES, KNOB_OF_ENGINE, KNOB_OF_SWEEP, KNOB_OF_SERVERS };
+enum knob_type { KNOB_IS_NUMBER, KNOB_IS_TEXT, KNOB_IS_JSON };
 
 /* The outputs in which a knob is written even if it is not set. */
 enum { KNOB_IN_JOURNAL = 1, KNOB_IN_RESULTS = 2, KNOB_IN_REPORTS = 4, KNOB_IN_CSV = 8, KNOB_IN_ALL = 15 };
@@ -129,6 +130,7 @@ struct knob {
     const char *key;        /* key in JSON and CSV */
     const char *words;      /* description in the schema of result files */
     const char *null;       /* why it may be null there; NULL: it is omitted instead */
+    const char *unit;       /* of a file's own number; NULL: none */
     const char *number_key; /* key of the number, for a text that also has one */
     const char *list_key;   /* key of the list, for a number that counts one */
     enum knob_type type;
@@ -147,7 +149,14 @@ struct knob {
     const char *usual;      /* the value that needs no option; NULL: every value needs it */
     size_t in_config;       /* offset in vp_model_config of the model's own number; 0: no such number */
 };
-extern const struct knob KNOBS[KNOB_COUNT];
+extern const struct knob *const KNOBS; /* [KNOB_COUNT]; unused rows of files have no key */
+
+/* The row of a file's own knob, which is made at first sight; -1: there are KNOB_OWN_MOST others. Its value is JSON: a
+ * number, a text, true or false. unit: NULL if the file does not say it. Not for several threads at once. */
+int knob_own(const char *name, const char *unit);
+/* Frees those rows, before a process reads results that have nothing to do with the earlier ones. */
+void knob_own_forget(void);
+
 
 /* A knob's value. The type in its row decides which members are used. */
 struct knob_value { int is_set; int64_t number; char *text; int32_t *list; int32_t list_count; };
@@ -175,12 +184,12 @@ int knobs_are_dense(const struct knob_values *values);             /* 1 for a mo
 const vp_tier *knob_tier(const struct knob_values *values);        /* NULL: no tier, or an unknown one */
 
 /* ---- axes: a knob, or several of which only one is set; the first one identifies the axis */
-enum { KNOB_SIZE = KNOB_TIER, KNOB_VARIANT = KNOB_ENDPOINT };
+enum { KNOB_SIZE = KNOB_TIER };
 int knob_is_axis(int knob); /* 1 if the first knob of an axis */
 
 /* Compares two values: returns below 0, 0 or above 0. Image sizes ascend: tiers, then unknown names, then target
- * tokens; values of a model's own setting are compared with each other. Weights are ordered by bits. For KNOB_VARIANT
- * only the endpoints are compared. */
+ * tokens; values of a model's own setting are compared with each other. Weights are ordered by bits, a file's own
+ * values as numbers, and the others in the order of first sight. */
 int knob_compare(int axis, const struct knob_values *left, const struct knob_values *right);
 int64_t knob_size_rank(const struct knob_values *values);
 
@@ -196,10 +205,10 @@ int knob_values_are_same(const struct knob_values *left, const struct knob_value
 enum { KNOB_TEXT_BYTES = 144 };
 /* "medium", "576 tokens", "max_crops 4"; "" if no size is set. Returns out. */
 const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_BYTES]);
-/* The values of the engine's knobs for a table, "k4 b12 int8". varied: bits of the knobs whose values differ among
- * the configurations. Returns out. */
-const char *knob_engine_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]);
-/* A value's name on an axis: "4", "int8". Not for images and servers. */
+/* The values of the knobs but images for a table, "k4 b12 int8 attn=sdpa". varied: bits of the knobs whose values
+ * differ among the configurations. Returns out. */
+const char *knob_language_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]);
+/* A value's name on an axis: "4", "int8", "sdpa". Not for images. */
 const char *knob_value_text(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]);
 /* Adds the image size and the engine's knobs to a file name. crops: a tier's mean crops; named: bits of the
  * only_varied knobs that are added. */
@@ -209,6 +218,8 @@ void knob_add_name(struct text_buffer *name, const struct knob_values *values, i
 /* Writes a knob's key and value, null if it is not set. knob_put_more also writes the keys of its number or list. */
 void knob_put(vp_json_writer *writer, int knob, const struct knob_values *values);
 void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *values);
+/* Writes the member "knobs" with the file's own knobs, if there are any. */
+void knob_put_own(vp_json_writer *writer, const struct knob_values *values);
 /* Writes the value {"endpoint", "endpoint_model", "request_knobs": {path: value}}. */
 void knob_put_variant(vp_json_writer *writer, const struct knob_values *values);
 /* Writes the members of a configuration in a plan: its knobs, or a server's "variant". */

@@ -70,6 +70,7 @@ const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "la
 int stage_metric(int stage, int detail) { return METRIC_STAGE + detail * VP_STAGE_COUNT + stage; }
 
 int is_host_stage(int stage) { return stage == VP_STAGE_PREPROCESS || stage == VP_STAGE_DETOK; }
+int is_copy_stage(int stage) { return stage == VP_STAGE_H2D; }
 static int64_t stage_ns(const struct pass_result *run, int stage) {
     return is_host_stage(stage) ? run->reply.times.wall_ns[stage] : run->reply.times.device_ns[stage];
 }

@@ -125,6 +125,8 @@ int stage_metric(int stage, int detail);
 /* Returns 1 if the stage runs on the host, so its time is the host's. Any other stage is timed on the device. On a GPU,
  * the host's clock would only show the time to submit the work. */
 int is_host_stage(int stage);
+/* Returns 1 if the stage is a copy: work without kernels, so its whole time counts as busy. */
+int is_copy_stage(int stage);
 
 /* A detail of a stage; NaN if the stage did not run, or runs on the host, which does not have this detail. */
 double stage_value(const struct pass_result *run, int stage, int detail);

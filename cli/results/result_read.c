@@ -20,7 +20,7 @@ int stage_column(int stage, int detail) { return COLUMN_STAGE + detail * VP_STAG
 
 static void result_file_free(struct result_file *file) {
     char **texts[] = {&file->path,    &file->importance, &file->device,  &file->host,        &file->version,
-                      &file->command, &file->server,     &file->variant, &file->variant_name};
+                      &file->command, &file->server};
     fields_free(&RESULT, &file->head);
     fields_free(&RESULT_ACCURACY, &file->scores);
     fields_free(&RESULT_FIDELITY, &file->fidelity);
@@ -29,6 +29,7 @@ static void result_file_free(struct result_file *file) {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     text_list_free(&file->own);
+    text_list_free(&file->units);
     FREE_ALL(file->ids, file->failed_reason, file->outside.basis, file->run_total, file->run_at);
     memset(file, 0, sizeof *file);
 }
@@ -469,7 +470,8 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
             uint32_t stage_node = vp_json_get(json, stages, vp_stage_name((vp_stage)stage));
             double device = node_number(json, vp_json_get(json, stage_node, "device_ms")),
-                   kernels = node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
+                   kernels = is_copy_stage(stage) ? device
+                                                  : node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
             if (!(device >= 0 && device <= MS_MOST && kernels >= 0 && kernels <= MS_MOST)) continue;
             file->kernel_device_ms[stage] =
                 (isfinite(file->kernel_device_ms[stage]) ? file->kernel_device_ms[stage] : 0) + device;
@@ -508,7 +510,8 @@ static int read_own(struct result_file *file, const vp_json *json, uint32_t obje
         double number;
         for (size_t k = 0; k < sizeof known / sizeof *known && !object; k++)
             is_known |= vp_json_equals(json, i, known[k]);
-        for (int knob = 0; knob < KNOB_COUNT && !object; knob++) is_known |= vp_json_equals(json, i, KNOBS[knob].key);
+        for (int knob = 0; knob < KNOB_OWN && (!object || !file->is_served); knob++)
+            is_known |= vp_json_equals(json, i, KNOBS[knob].key);
         for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
             is_known &= !vp_json_equals(json, i, settings[k]);
         if (is_known) free(name);
@@ -521,40 +524,56 @@ static int read_own(struct result_file *file, const vp_json *json, uint32_t obje
             const size_t bytes = vp_number_format(number, digits);
             if (bytes > 2 && !strcmp(digits + bytes - 2, ".0")) digits[bytes - 2] = 0;
             text_list_copy(&file->own, digits);
-        } else if (object || value->bytes <= OWN_BYTES_MOST)
+        } else if (object && value->type == VP_JSON_STRING)
+            text_list_add(&file->own, "\"%.*s\"", (int)value->bytes, start);
+        else if (object || value->bytes <= OWN_BYTES_MOST)
             text_list_take(&file->own, copy_text(start, (size_t)value->bytes));
         else text_list_add(&file->own, "#%016llx", (unsigned long long)hash_bytes(HASH_START, start, value->bytes));
     }
     if (object) file->own_knobs = file->own.count;
     return 0;
 }
-/* Reads "knobs" and, of an engine's file, settings in the head without an axis. Returns 0 or an exit code. */
-static int read_own_knobs(struct result_file *file, const vp_json *json) {
-    const uint32_t knobs = vp_json_get(json, 0, "knobs");
-    if (knobs != VP_JSON_NONE && !node_is(json, knobs, VP_JSON_OBJECT))
-        return result_fail(file, json, knobs, SIZE_MAX, "knobs", "is not an object");
-    if (knobs != VP_JSON_NONE && !file->is_served && read_own(file, json, knobs)) return EXIT_INPUT;
-    return file->is_foreign && !file->is_served ? read_own(file, json, 0) : 0;
-}
-/* Reads the knobs of images and of the engine. Returns 0 or an exit code. */
-static int read_knobs(struct result_file *file, const vp_json *json) {
+/* Reads the knobs of images and of the engine from the head, or from its "knobs". Returns 0 or an exit code. */
+static int read_knobs(struct result_file *file, const vp_json *json, uint32_t object) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const struct knob *row = &KNOBS[knob];
         const char *key = row->type == KNOB_IS_NUMBER ? row->key : row->number_key;
         int64_t number = -1;
         if (row->of != KNOB_OF_IMAGES && row->of != KNOB_OF_ENGINE) continue;
-        const uint32_t node = vp_json_get(json, 0, row->key);
+        const uint32_t node = vp_json_get(json, object, row->key);
+        if (object && node == VP_JSON_NONE) continue;
         if (row->type == KNOB_IS_TEXT && node != VP_JSON_NONE && !node_is(json, node, VP_JSON_NULL)
             && !node_is(json, node, VP_JSON_STRING))
             return result_fail(file, json, node, SIZE_MAX, row->key, "is not a text");
-        if (row->type == KNOB_IS_TEXT) read_knob_text(file, json, 0, knob);
-        if (key && read_count(file, json, 0, key, row->most_read ? row->most_read : INT32_MAX, &number))
+        if (row->type == KNOB_IS_TEXT) read_knob_text(file, json, object, knob);
+        if (key && read_count(file, json, object, key, row->most_read ? row->most_read : INT32_MAX, &number))
             return EXIT_INPUT;
         if (number < 0) continue;
         if (row->type == KNOB_IS_NUMBER) knob_set_number(&file->knobs, knob, number);
         else file->knobs.of[knob].number = number;
     }
     return 0;
+}
+/* Reads "knobs" with "knob_units" and, of an engine's file, settings in the head without an axis. A built-in name in
+ * "knobs" is the built-in knob. Returns 0 or an exit code. */
+static int read_own_knobs(struct result_file *file, const vp_json *json) {
+    static const char *const keys[] = {"knobs", "knob_units"};
+    uint32_t nodes[2];
+    for (int i = 0; i < 2; i++) {
+        nodes[i] = vp_json_get(json, 0, keys[i]);
+        if (nodes[i] != VP_JSON_NONE && !node_is(json, nodes[i], VP_JSON_OBJECT))
+            return result_fail(file, json, nodes[i], SIZE_MAX, keys[i], "is not an object");
+    }
+    if (nodes[0] != VP_JSON_NONE
+        && (read_own(file, json, nodes[0]) || (!file->is_served && read_knobs(file, json, nodes[0]))))
+        return EXIT_INPUT;
+    for (uint32_t i = nodes[1] + 1; nodes[1] != VP_JSON_NONE && i < json->nodes[nodes[1]].end;
+         i = json->nodes[i + 1].end) {
+        char *name = node_text(json, i), *unit = text_without_controls(node_text(json, i + 1));
+        if (name && unit) { text_list_copy(&file->units, name); text_list_copy(&file->units, unit); }
+        FREE_ALL(name, unit);
+    }
+    return file->is_foreign && !file->is_served ? read_own(file, json, 0) : 0;
 }
 /* The command of "argv" in shell syntax; NULL: the file does not say it. */
 static char *read_command(const vp_json *json, uint32_t provenance) {
@@ -642,8 +661,6 @@ static int read_outside(struct result_file *file, const vp_json *json) {
 static int read_server(struct result_file *file, const vp_json *json) {
     const uint32_t request = vp_json_get(json, 0, KNOBS[KNOB_REQUEST].key);
     char *text;
-    file->variant = copy_text("", 0);
-    file->variant_name = copy_text("", 0);
     read_knob_text(file, json, 0, KNOB_ENDPOINT);
     file->is_served = knobs_are_served(&file->knobs);
     if (!file->is_served) return 0;
@@ -686,7 +703,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
         || read_members(file, json, &RESULT_TIME, &file->times))
         return EXIT_INPUT;
     if (!file->dataset_name) file->dataset_name = task_of_path(file->path);
-    if (read_knobs(file, json) || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
+    if (read_knobs(file, json, 0) || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
         || read_count(file, json, shape == VP_JSON_NONE ? 0 : shape, "num_experts", 1000000, &file->expert_count))
         return EXIT_INPUT;
     if (read_server(file, json) || read_own_knobs(file, json)) return EXIT_INPUT;
@@ -783,30 +800,8 @@ static int list_results(struct text_list *paths, const char *operand) {
     text_list_sort(paths, first);
     return 0;
 }
-/* Compares texts, with the numbers in them by value: "n=9" before "n=10". */
-static int compare_naturally(const char *left, const char *right) {
-    const char *first = left, *second = right;
-    while (*first && *second) {
-        if (isdigit((unsigned char)*first) && isdigit((unsigned char)*second)) {
-            const size_t zeros[2] = {strspn(first, "0"), strspn(second, "0")};
-            const size_t digits[2] = {strspn(first + zeros[0], "0123456789"), strspn(second + zeros[1], "0123456789")};
-            int order;
-            if (digits[0] != digits[1]) return digits[0] < digits[1] ? -1 : 1;
-            if ((order = memcmp(first + zeros[0], second + zeros[1], digits[0])) != 0) return order;
-            first += zeros[0] + digits[0];
-            second += zeros[1] + digits[1];
-        } else if (*first != *second) return (unsigned char)*first < (unsigned char)*second ? -1 : 1;
-        else {
-            first++;
-            second++;
-        }
-    }
-    return *first || *second ? (*first ? 1 : -1) : strcmp(left, right);
-}
 int compare_axis(const struct result_file *left, const struct result_file *right, int axis) {
-    if (axis != KNOB_VARIANT) return knob_compare(axis, &left->knobs, &right->knobs);
-    if (left->is_served != right->is_served) return left->is_served ? 1 : -1;
-    return compare_naturally(left->variant, right->variant);
+    return knob_compare(axis, &left->knobs, &right->knobs);
 }
 char *weights_text(const struct results *results) {
     struct text_buffer text = {NULL, 0, 0};
@@ -839,25 +834,28 @@ static const char *size_text(const struct result_file *file, char out[KNOB_TEXT_
 }
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]) {
     if (axis == KNOB_SIZE) return size_text(file, out);
-    if (axis == KNOB_VARIANT)
-        snprintf(out, KNOB_TEXT_BYTES, "%s", file->variant_name[0] || file->is_served ? file->variant_name : "vlmprof");
-    else if (file->is_served) snprintf(out, KNOB_TEXT_BYTES, "not known"); /* (among files of the engine) */
-    else knob_value_text(&file->knobs, axis, out);
+    if (KNOBS[axis].of == KNOB_OF_SERVERS && !file->is_served) snprintf(out, KNOB_TEXT_BYTES, "vlmprof");
+    else if (KNOBS[axis].of == KNOB_OF_ENGINE && file->is_served) snprintf(out, KNOB_TEXT_BYTES, "not known");
+    else if (axis >= KNOB_OWN && !knob_is_set(&file->knobs, axis)) snprintf(out, KNOB_TEXT_BYTES, "not set");
+    else {
+        const size_t used = strlen(knob_value_text(&file->knobs, axis, out));
+        if (KNOBS[axis].unit) snprintf(out + used, KNOB_TEXT_BYTES - used, " %.30s", KNOBS[axis].unit);
+    }
     return out;
 }
 const char *language_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]) {
-    size_t used = 0;
-    if (!file->is_served) used = strlen(knob_engine_text(&file->knobs, file->varied, out));
-    snprintf(out + used, KNOB_TEXT_BYTES - used, "%s%s", used && file->variant_name[0] ? " " : "", file->variant_name);
-    return out;
+    return knob_language_text(&file->knobs, file->varied, out);
 }
 const char *setting_text(const struct result_file *file, char out[80]) {
-    char size[KNOB_TEXT_BYTES], language[KNOB_TEXT_BYTES];
+    char size[KNOB_TEXT_BYTES], language[KNOB_TEXT_BYTES], number[24] = "";
     size_text(file, size);
     language_text(file, language);
     if (!size[0] && !language[0]) snprintf(language, sizeof language, "default"); /* an engine without knobs */
-    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size, (file->is_served ? language : size)[0] ? " " : "",
-             language);
+    if (file->namesakes) snprintf(number, sizeof number, " #%zu", file->namesakes + 1);
+    const size_t most = 47 - strlen(number);
+    if (strlen(language) > most) language[vp_utf8_valid_bytes(language, most)] = 0;
+    snprintf(out, 80, "%.*s%s%.47s%s", file->is_served ? 30 : 44, size, size[0] && language[0] ? " " : "", language,
+             number);
     return out;
 }
 int are_all_served(const struct results *results) {
@@ -865,134 +863,85 @@ int are_all_served(const struct results *results) {
     return 1;
 }
 
-/* ---- variants of servers: the differences between the files */
-enum { VARIANT_NAME_MOST = 44 };
-
+/* ---- knobs that files bring, and how the files differ */
 /* The value of a file's own knob or, with `others`, of another member of its head; NULL if the file lacks it. */
 static const char *own_value(const struct result_file *file, const char *name, int others) {
     for (size_t i = 0; i < (others ? file->own.count : file->own_knobs); i += 2)
         if (!strcmp(file->own.items[i], name)) return file->own.items[i + 1];
     return NULL;
 }
+static const char *unit_of(const struct result_file *file, const char *name) {
+    for (size_t i = 0; i < file->units.count; i += 2)
+        if (!strcmp(file->units.items[i], name)) return file->units.items[i + 1];
+    return NULL;
+}
 int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out) {
     const struct result_file *const files[2] = {one, other};
     for (int side = 0; side < 2; side++)
-        for (size_t i = 0; i < (others ? files[side]->own.count : files[side]->own_knobs); i += 2) {
+        for (size_t i = others > 1 ? files[side]->own_knobs : 0;
+             i < (others ? files[side]->own.count : files[side]->own_knobs); i += 2) {
             const char *name = files[side]->own.items[i], *value = own_value(files[!side], name, 1);
             if (value && (side || !strcmp(files[side]->own.items[i + 1], value))) continue;
             text_list_copy(out, name);
             for (int k = 0; k < 2; k++) {
                 value = own_value(files[k], name, 1);
-                text_list_add(out, "%.60s", value ? value : "not said");
+                const int quoted = value && *value == '"';
+                text_list_add(out, "%.*s", quoted && strlen(value) < 62 ? (int)strlen(value) - 2 : 60,
+                              value ? value + quoted : "not said");
             }
         }
     return out->count > 0;
 }
-/* Finds the names of the own knobs that vary among the files of servers, or among those of engines. */
-static void find_varied_knobs(const struct results *results, int served, struct text_list *names) {
-    for (size_t i = 0; i < results->count; i++)
-        for (size_t k = 0; k < results->files[i].own_knobs && results->files[i].is_served == served; k += 2) {
-            const char *name = results->files[i].own.items[k], *value = results->files[i].own.items[k + 1];
-            int is_varied = 0;
-            for (size_t j = 0; j < results->count && !is_varied; j++) {
-                const char *other = own_value(&results->files[j], name, 0);
-                is_varied = results->files[j].is_served == served && (!other || strcmp(other, value));
-            }
-            if (is_varied && !text_list_has(names, name)) text_list_copy(names, name);
-        }
-}
-/* The last part of a knob's path if it is unique, otherwise the whole path. */
-static const char *knob_word(const struct text_list *paths, size_t which) {
-    const char *path = paths->items[which], *end = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
-    for (size_t i = 0; i < paths->count; i++) {
-        const char *other = strrchr(paths->items[i], '.') ? strrchr(paths->items[i], '.') + 1 : paths->items[i];
-        if (i != which && !strcmp(other, end)) return path;
-    }
-    return end;
-}
-static const char *without_scheme(const char *url) { return strstr(url, "://") ? strstr(url, "://") + 3 : url; }
-/* Finds what differs between the variants of servers. If a file of the engine is among them, the models differ. */
-struct varied { int models, endpoints; struct text_list knobs[2]; }; /* knobs: of engines, of servers */
-static void find_varied(const struct results *results, struct varied *varied) {
-    const struct result_file *first = NULL;
-    size_t served = 0;
+/* Makes the files' own knobs rows of KNOBS and sets them. An engine's file must have those of all others; without a
+ * member of the request, a server has a value of its own. Returns 0 or an exit code. */
+static int adopt_knobs(struct results *results) {
     for (size_t i = 0; i < results->count; i++) {
-        const struct result_file *file = &results->files[i];
-        if (!file->is_served) continue;
-        served++;
-        if (!first) first = file;
-        varied->models |= knob_compare(KNOB_ENDPOINT_MODEL, &file->knobs, &first->knobs) != 0;
-        varied->endpoints |= knob_compare(KNOB_ENDPOINT, &file->knobs, &first->knobs) != 0;
+        struct result_file *file = &results->files[i];
+        for (size_t k = 0; k < file->own_knobs; k += 2) {
+            const int knob = knob_own(file->own.items[k], unit_of(file, file->own.items[k]));
+            if (knob < 0)
+                return complain(EXIT_INPUT, "%.300s: the knob %.100s is one too many: vlmprof reads %d together",
+                                file->path, file->own.items[k], KNOB_OWN_MOST);
+            knob_set_text(&file->knobs, knob, file->own.items[k + 1]);
+        }
     }
-    varied->models |= served && served < results->count;
-    for (int i = 0; i < 2; i++) find_varied_knobs(results, i, &varied->knobs[i]);
+    for (size_t i = 0; i < results->count; i++)
+        for (size_t k = 0; k < results->files[i].own_knobs && !results->files[i].is_served; k += 2)
+            for (size_t other = 0; other < results->count; other++) {
+                const char *name = results->files[i].own.items[k];
+                if (results->files[other].is_served || own_value(&results->files[other], name, 0)) continue;
+                return complain(EXIT_INPUT, "%.300s lacks the knob %.100s, which %.300s has: each file of a comparison "
+                                "needs a value of it in \"knobs\"", results->files[other].path, name,
+                                results->files[i].path);
+            }
+    return 0;
 }
-static char *variant_of(const struct result_file *file, const struct varied *varied) {
-    const struct text_list *knobs = &varied->knobs[file->is_served];
-    struct text_buffer text = {NULL, 0, 0};
-    text_add_string(&text, file->is_served && varied->models ? knob_text(&file->knobs, KNOB_ENDPOINT_MODEL) : "");
-    if (file->is_served && varied->endpoints) {
-        text_add_string(&text, text.bytes ? " " : "");
-        text_add_string(&text, without_scheme(knob_text(&file->knobs, KNOB_ENDPOINT)));
-    }
-    for (size_t i = 0; i < knobs->count; i++) {
-        const char *value = own_value(file, knobs->items[i], 0);
-        if (!value && file->is_served) continue;
-        text_add_string(&text, text.bytes ? " " : "");
-        text_add_string(&text, knob_word(knobs, i));
-        text_add_string(&text, "=");
-        text_add_string(&text, value ? value : "?");
-    }
-    return text.data ? text.data : copy_text("", 0);
-}
-/* A variant's name for tables: the middle of a long name is cut, and a number is added if two names become equal. */
-static char *short_name(const char *variant, size_t number) {
-    char name[VARIANT_NAME_MOST + 1], end[24] = "";
-    const size_t bytes = strlen(variant);
-    if (bytes <= VARIANT_NAME_MOST && !number) return copy_text(variant, bytes);
-    if (number) snprintf(end, sizeof end, " #%zu", number + 1);
-    snprintf(name, sizeof name, "%.18s..%s%s", variant, bytes > 14 ? variant + bytes - 14 : variant, end);
-    for (char *byte = name; *byte; byte++) if ((unsigned char)*byte > 126) *byte = '?'; /* maybe half a character */
-    return copy_text(name, strlen(name));
-}
-/* Finds the knobs in which files of the engine differ. */
+/* Finds the knobs in which the files of engines differ, and those of servers. */
 static void tell_apart(struct results *results) {
-    const struct result_file *first = NULL;
+    const struct result_file *first[2] = {NULL, NULL};
     uint32_t differ = 0;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
-        if (file->is_served) continue;
-        if (!first) first = file;
+        if (!first[file->is_served]) first[file->is_served] = file;
         for (int knob = 0; knob < KNOB_COUNT; knob++)
-            if (knob_compare(knob, &first->knobs, &file->knobs)) differ |= 1u << knob;
+            if (knob_compare(knob, &first[file->is_served]->knobs, &file->knobs)) differ |= 1u << knob;
     }
+    if (first[0] && first[1]) differ |= 1u << KNOB_ENDPOINT_MODEL;
     for (size_t i = 0; i < results->count; i++) results->files[i].varied = differ;
 }
-static void name_variants(struct results *results) {
-    struct varied varied = {0, 0, {{NULL, 0}, {NULL, 0}}};
-    find_varied(results, &varied);
+/* Numbers the configurations whose short names would be equal. */
+static void number_namesakes(struct results *results) {
     for (size_t i = 0; i < results->count; i++) {
-        struct result_file *file = &results->files[i];
-        free(file->variant);
-        file->variant = variant_of(file, &varied);
-    }
-    for (size_t i = 0; i < results->count; i++) {
-        struct result_file *file = &results->files[i];
-        size_t number = 0;
+        char name[80], other[80];
+        results->files[i].namesakes = 0;
         for (size_t k = 0; k < i; k++) {
-            const struct result_file *other = &results->files[k];
-            if (!strcmp(other->variant, file->variant)) continue;
-            char *cut = short_name(file->variant, number);
-            if (!strcmp(cut, other->variant_name)) {
-                number++;
-                k = (size_t)-1; /* start again with the next number */
-            }
-            free(cut);
+            if (strcmp(setting_text(&results->files[i], name), setting_text(&results->files[k], other)) != 0
+                || strcmp(results->files[i].dataset_name, results->files[k].dataset_name) != 0)
+                continue;
+            results->files[i].namesakes++;
+            k = (size_t)-1; /* again with the next number */
         }
-        free(file->variant_name);
-        file->variant_name = short_name(file->variant, number);
     }
-    for (int served = 0; served < 2; served++) text_list_free(&varied.knobs[served]);
 }
 
 /* Without reference answers, the share of equal most likely tokens replaces the accuracy, if all configurations were
@@ -1069,9 +1018,8 @@ static void group_results(struct results *results) {
     struct text_list same = {NULL, 0};
     size_t kept = 0, same_count = 0;
     tell_apart(results);
-    name_variants(results);
     for (size_t i = 1; i < results->count && !results->unlike.count; i++)
-        if (results_differ(&results->files[0], &results->files[i], 1, &results->unlike))
+        if (results_differ(&results->files[0], &results->files[i], 2, &results->unlike))
             for (int k = 0; k < 2; k++) text_list_copy(&results->unlike, results->files[k ? i : 0].path);
     qsort(results->files, results->count, sizeof *results->files, by_setting);
     for (size_t i = 0; i < results->count; i++) {
@@ -1098,8 +1046,10 @@ static void group_results(struct results *results) {
         text_list_add(&results->notes, "%s; %zu more file%s %s others: skipped", same.items[0], same_count - 1,
                       plural_s((int64_t)(same_count - 1)), same_count - 1 == 1 ? "repeats" : "repeat");
     else if (same_count) text_list_add(&results->notes, "%s: skipped", same.items[0]);
+    if (same_count) results->repeats = results->notes.items[results->notes.count - 1];
     text_list_free(&same);
     results->count = kept;
+    number_namesakes(results);
     for (size_t i = 0; i < results->count; i++) {
         if (!i || strcmp(results->files[i].dataset_name, results->files[i - 1].dataset_name)) {
             results->groups = resize(results->groups, results->group_count + 1, sizeof *results->groups);
@@ -1177,6 +1127,7 @@ int results_read(struct results *results, const char *const *operands, size_t op
         name_samples(results->files, results->count);
         code = keep_results(results, &paths, is_named);
     }
+    if (!code) code = adopt_knobs(results);
     if (!code) group_results(results);
     else results_free(results);
     text_list_free(&paths);

@@ -38,8 +38,8 @@ struct result_file {
     /* names and values in turn, as JSON: the knobs of "knobs" or of a server's requests, up to own_knobs; after them,
      * of a file without "schema", settings in the head without an axis, such as unknown members. Long values: hashes */
     struct text_list own; size_t own_knobs;
-    char *variant;      /* those of model, endpoint and own knobs that differ among the files; never NULL */
-    char *variant_name; /* the same, short enough for a table */
+    struct text_list units; /* names and units in turn, of "knob_units" */
+    size_t namesakes;   /* number of earlier configurations with the same short name */
     struct outside {    /* T_image_outside from the twins of all samples; NaN and 0 if there are none */
         double ms, low, high, level, image_ms, text_ms, floor_ms, server_ms; /* server_ms: by the server's clock */
         int64_t pairs, adjusted, left_out;
@@ -82,6 +82,7 @@ struct results {
     struct result_file *files; size_t count; /* sorted by task, image size, top_k, blocks */
     struct result_group *groups; size_t group_count;
     struct text_list notes;                  /* notes for the reader: skipped files, missing samples */
+    const char *repeats;                     /* the note of files that repeat a configuration; NULL if none does */
     struct text_list unlike;                 /* as of results_differ for two files, and their paths; or empty */
 };
 
@@ -93,8 +94,8 @@ void results_free(struct results *results);
 /* A number of a sample, by column and row; NaN if the file lacks it. */
 double result_at(const struct result_file *file, int column, size_t row);
 
-/* Adds name, value and other value of each own knob in which the files differ, and with `others` of each setting of the
- * head without an axis. Returns 1 if there is one. */
+/* Adds name, value and other value of each own knob in which the files differ, and with `others` 1 of each setting of
+ * the head without an axis, with 2 only of those. Returns 1 if there is one. */
 int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out);
 
 /* Share of the prompt tokens that the server read from its caches; NaN if it is not reported. */
@@ -122,8 +123,7 @@ int by_row_id(const void *left_item, const void *right_item);
 /* Returns 1 if both have the same image size. */
 int is_same_size(const struct result_file *left, const struct result_file *right);
 
-/* Compares the values of an axis: returns below 0, 0 or above 0. Variants of servers are ordered by what differs
- * between them, after the engine's files. */
+/* Compares the values of an axis: returns below 0, 0 or above 0. */
 int compare_axis(const struct result_file *left, const struct result_file *right, int axis);
 
 /* Compares configurations in the order of results->files: returns below 0, above 0, or 0 for the same point of the
@@ -133,13 +133,13 @@ int compare_settings(const struct result_file *left, const struct result_file *r
 /* The weights of all files, each once: "int4, int8, bf16"; NULL if the first file has none. malloc'ed. */
 char *weights_text(const struct results *results);
 
-/* The value of an axis: "medium", "4", "int8", a variant's name. Returns out. */
+/* The value of an axis: "medium", "4", "int8", "3 px". Returns out. */
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]);
 
 /* Returns 1 if all files are of servers, whose stages are unknown from outside. */
 int are_all_served(const struct results *results);
 
-/* The setting without its image size: "k4 b12", a variant's name. Returns out. */
+/* The setting without its image size: "k4 b12", "attn=sdpa". Returns out. */
 const char *language_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]);
 
 /* "medium k4 b12" or "576 tokens k4 b12", and "medium k4 b12 int8" if files differ in their weights; for a server

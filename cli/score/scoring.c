@@ -50,12 +50,6 @@ size_t scoring_room(const struct scoring *scoring) {
     return vp_score_scratch_bytes(scoring->text_bytes, scoring->owned_count);
 }
 
-/* The text of a string, of a number as written, or of an object's "answer" (VQA v2's annotations); otherwise NULL. */
-static char *value_text(const vp_json *json, uint32_t node) {
-    if (node_is(json, node, VP_JSON_NUMBER))
-        return copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
-    return node_text(json, node_is(json, node, VP_JSON_OBJECT) ? vp_json_get(json, node, "answer") : node);
-}
 int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *json, uint32_t node,
                           const char *const **list, size_t *count) {
     uint32_t one = !node_is(json, node, VP_JSON_ARRAY), texts = one ? 1 : json->nodes[node].count,
@@ -65,9 +59,10 @@ int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *jso
         scoring->lists[which] = resize(scoring->lists[which], scoring->capacities[which], sizeof **scoring->lists);
     }
     for (uint32_t k = 0; k < texts; k++, element = json->nodes[element].end) {
-        /* a missing option is null in the file and empty here */
-        int is_gap = which == 1 && !one && node_is(json, element, VP_JSON_NULL);
-        scoring->lists[which][k] = scoring_own(scoring, is_gap ? copy_text("", 0) : value_text(json, element));
+        /* VQA v2's annotations have objects */
+        const uint32_t value =
+            node_is(json, element, VP_JSON_OBJECT) ? vp_json_get(json, element, "answer") : element;
+        scoring->lists[which][k] = scoring_own(scoring, node_value(json, value));
         if (!scoring->lists[which][k]) return 0;
     }
     *list = (const char *const *)scoring->lists[which];
@@ -75,21 +70,36 @@ int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *jso
     return 1;
 }
 
-/* The index of the right option: answer_index, answer_idx, or "answer" as an index, a letter or an option's text; -1 if
- * the row has none of them. */
-static int64_t scoring_index(const struct scoring *scoring, const vp_json *json, uint32_t object) {
+/* The letter of "B", "(B)", "B.", "B)" or "B:" as an index; -1 for other texts. */
+static int64_t letter_index(const char *text) {
+    const int is_open = text[0] == '(';
+    const char letter = text[is_open], *end = text + is_open + 1;
+    if (letter < 'A' || letter > 'Z') return -1;
+    return is_open ? (strcmp(end, ")") ? -1 : letter - 'A')
+                   : !*end || (strchr(".):", *end) && !end[1]) ? letter - 'A' : -1;
+}
+/* The index of the right option: answer_index, answer_idx, or "answer" as a label, an index, a letter or an option's
+ * text; -1 if the row has none of them, -2 if it has one that is not among the options. */
+static int64_t scoring_index(const struct scoring *scoring, const struct text_list *labels, const vp_json *json,
+                             uint32_t object) {
+    static const char *const keys[] = {"answer_index", "answer_idx", "answer"};
+    const vp_score_sample *sample = &scoring->sample;
+    const int64_t count = (int64_t)(sample->option_count ? sample->option_count : sample->option_name_count);
     int64_t index = -1;
-    size_t count = scoring->sample.option_count ? scoring->sample.option_count : scoring->sample.option_name_count;
-    uint32_t answer = vp_json_get(json, object, "answer");
-    char *text;
-    if (vp_json_to_int(json, vp_json_get(json, object, "answer_index"), &index) == VP_OK) return index;
-    if (vp_json_to_int(json, vp_json_get(json, object, "answer_idx"), &index) == VP_OK) return index;
-    if (vp_json_to_int(json, answer, &index) == VP_OK) return index;
-    if ((text = node_text(json, answer)) == NULL) return -1;
-    if (text[0] >= 'A' && text[0] <= 'Z' && !text[1] && (!count || (size_t)(text[0] - 'A') < count))
-        index = text[0] - 'A';
-    for (size_t i = 0; i < scoring->sample.option_count && index < 0; i++)
-        if (!strcmp(scoring->sample.options[i], text)) index = (int64_t)i;
+    uint32_t answer = VP_JSON_NONE;
+    for (int i = 0; i < 3 && answer == VP_JSON_NONE; i++)
+        if (has_value(json, object, keys[i])) answer = vp_json_get(json, object, keys[i]);
+    char *text = answer == VP_JSON_NONE ? NULL : node_value(json, answer);
+    if (!text) return -1;
+    for (size_t i = 0; i < labels->count && index < 0; i++)
+        if (!strcmp(labels->items[i], text)) index = (int64_t)i;
+    if (index < 0 && vp_json_to_int(json, answer, &index) != VP_OK) {
+        index = letter_index(text);
+        if (count && index >= count) index = -1;
+        for (size_t i = 0; i < sample->option_count && (index < 0 || text[1]); i++)
+            if (!strcmp(sample->options[i], text)) { index = (int64_t)i; break; }
+        if (index < 0 && count) index = -2;
+    } else if (count && (index < 0 || index >= count)) index = -2;
     free(text);
     return index;
 }
@@ -106,22 +116,32 @@ static int wants_letter(const struct scoring *scoring, const vp_json *json, uint
     return sample->is_plain_reference && sample->references[0][0] && sample->references[0][1];
 }
 /* Reads the options of a multiple-choice question. Returns NULL or the error in them. */
-static const char *read_options(struct scoring *scoring, const vp_json *json, uint32_t object) {
+static const char *read_options(struct scoring *scoring, const vp_json *json, uint32_t object,
+                                struct text_list *labels) {
     vp_score_sample *sample = &scoring->sample;
-    const char *key = has_value(json, object, "options") ? "options" : "choices";
-    if (has_value(json, object, key)
-        && !scoring_can_read_list(scoring, 1, json, vp_json_get(json, object, key), &sample->options,
-                                  &sample->option_count))
-        return "the options must be texts";
-    if (has_value(json, object, "option_names")
+    struct text_list options = {NULL, 0};
+    const char *bad = json_options(json, object, &options, labels);
+    const int has_options = options.count > 0 || has_value(json, object, "options");
+    if (scoring->capacities[1] <= options.count) {
+        scoring->capacities[1] = options.count + 1;
+        scoring->lists[1] = resize(scoring->lists[1], scoring->capacities[1], sizeof **scoring->lists);
+    }
+    for (size_t i = 0; i < options.count; i++) scoring->lists[1][i] = scoring_own(scoring, options.items[i]);
+    if (has_options) sample->options = (const char *const *)scoring->lists[1];
+    sample->option_count = options.count;
+    free(options.items);
+    if (!bad && has_value(json, object, "option_names")
         && !scoring_can_read_list(scoring, 2, json, vp_json_get(json, object, "option_names"), &sample->option_names,
                                   &sample->option_name_count))
-        return "the option names must be texts";
-    return NULL;
+        return "\"option_names\" must be texts";
+    return bad;
 }
 /* Reads the references from the first key that has them. Returns NULL or the error in them. */
 static const char *read_references(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
     static const char *const keys[] = {"answer", "references", "reference", "answers", "captions", "answer"};
+#define WRONG(key) "\"" key "\" must be a text, a number or a list of them"
+    static const char *const wrong[] = {WRONG("answer"),  WRONG("references"), WRONG("reference"),
+                                        WRONG("answers"), WRONG("captions"),   WRONG("answer")};
     vp_score_sample *sample = &scoring->sample;
     for (size_t i = !is_mmmu(metric); i < sizeof keys / sizeof *keys && !sample->references; i++) {
         uint32_t node = vp_json_get(json, object, keys[i]);
@@ -129,7 +149,7 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
                        && !strcmp(keys[i], "answer");
         if (!has_value(json, object, keys[i]) || is_index) continue;
         if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count))
-            return "the references must be texts";
+            return wrong[i];
         /* data sets have "answers"; a text is a list of one, as in a sweep */
         sample->is_plain_reference =
             node_is(json, node, VP_JSON_STRING) && (metric != VP_SCORE_VQA_SEED || strcmp(keys[i], "answers") != 0);
@@ -143,9 +163,12 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
 
 const char *scoring_read(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
     vp_score_sample *sample = &scoring->sample;
-    const char *trouble = read_options(scoring, json, object);
+    struct text_list labels = {NULL, 0};
+    const char *trouble = read_options(scoring, json, object, &labels);
+    sample->answer_index = trouble ? -1 : scoring_index(scoring, &labels, json, object);
+    text_list_free(&labels);
     if (trouble) return trouble;
-    sample->answer_index = scoring_index(scoring, json, object);
+    if (sample->answer_index == -2) return "\"answer\" (or \"answer_index\") is none of the options";
     sample->question_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "question_type")));
     return read_references(scoring, metric, json, object);
 }

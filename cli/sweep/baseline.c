@@ -72,7 +72,8 @@ static int read_old(const char *where, const struct dataset *set, int64_t vocabu
     else code = names_of_folder(where, &names);
     for (size_t i = 0; i < names.count && !code; i++) {
         const char *end = strrchr(names.items[i], '.');
-        if (!strstr(names.items[i], "_imgsize") || !end || strcmp(end, ".json") != 0) continue;
+        if (names.items[i][0] == '.' || !strstr(names.items[i], "_imgsize") || !end || strcmp(end, ".json") != 0)
+            continue;
         char *path = join_path(where, names.items[i]);
         code = try_file(path, set, vocabulary, of, &found);
         free(path);

@@ -297,8 +297,8 @@ void index_free(struct journal_index *index) {
         knob_values_free(&index->configurations[i].knobs);
     }
     fields_free(&HEAD, &index->head);
-    FREE_ALL(index->model_shape, index->server, index->files, index->sets, index->configurations, index->shapes,
-             index->scratch.nodes, index->line.data);
+    FREE_ALL(index->options, index->model_shape, index->server, index->files, index->sets, index->configurations,
+             index->shapes, index->scratch.nodes, index->line.data);
     memset(index, 0, sizeof *index);
 }
 /* The configuration that a line names; -1 if there is none. The search starts at the hint, because neighbours in a
@@ -361,7 +361,7 @@ static void index_take_sets(struct journal_index *index, const vp_json *json, ui
     for (int32_t i = 0; i < index->set_count; i++, node = json->nodes[node].end)
         fields_read(json, node, &DATA, &index->sets[i].data);
 }
-/* An object as JSON on one line, malloc'ed; NULL if it is not an object. */
+/* A value as JSON on one line, malloc'ed; NULL if it is not there. */
 static char *object_text(const vp_json *json, uint32_t node) {
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
@@ -371,6 +371,30 @@ static char *object_text(const vp_json *json, uint32_t node) {
     if (vp_json_finish(&writer) == VP_OK) return text.data;
     free(text.data);
     return NULL;
+}
+void add_plan_difference(struct text_buffer *out, const vp_json *json, uint32_t options, const char *ours) {
+    /* of the plan, but not of its grid, which may grow */
+    static const char *const names[] = {
+        "model", "synthetic", "data", "annotations", "image_dir", "dataset_name", "prompt", "style", "metric",
+        "num_samples", "stratify_by", "answer_hint", "max_new_tokens", "ignore_eos", "seed", "num_runs_per_sample",
+        "max_runs", "stop_half_width", "time_box_s", "timing", "bare_every", "weights", "head_weights",
+        "vision_weights", "importance_scores_file", "device", "gpu", "threads", "gemm", "endpoint_api", "family",
+        "no_cache", "same_image", "twins", "twins_method", "baseline"};
+    struct parsed own = {{NULL, NULL, 0}, NULL, 0};
+    const size_t first = out->bytes;
+    if (ours && parse_json(&own, ours, strlen(ours), NULL) != VP_OK) ours = NULL;
+    for (size_t i = 0; ours && i < sizeof names / sizeof *names; i++) {
+        char *there = object_text(json, vp_json_get(json, options, names[i])),
+             *here = object_text(&own.json, vp_json_get(&own.json, 0, names[i]));
+        if (there && here && strcmp(there, here))
+            text_add_format(out, "%s --%s %.80s instead of %.80s", out->bytes > first ? "," : "", names[i], there,
+                            here);
+        FREE_ALL(there, here);
+    }
+    if (out->bytes == first)
+        text_add_string(out, ours ? " the options are equal, but the model or the data have other contents"
+                                  : " other model, data, seed or options");
+    free(own.nodes);
 }
 /* Reads a configuration of a head line; a known one keeps its first head. */
 static void index_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
@@ -399,6 +423,7 @@ static void index_begin(struct journal_index *index, const vp_json *json, const 
     snprintf(index->plan, sizeof index->plan, "%s", plan);
     fields_read(json, 0, &HEAD, &index->head);
     index->server = object_text(json, vp_json_get(json, 0, "server"));
+    if (!index->options) index->options = object_text(json, vp_json_get(json, 0, "options"));
     index_take_sets(index, json, vp_json_get(json, 0, "data"));
 }
 /* Returns 1 if a head has as many sets as the index; its configurations refer to them. */
@@ -415,11 +440,14 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
     int same = name && (!index->plan[0] || !strcmp(name, index->plan)) && has_same_sets(index, json);
     if (same && !index->set_count) index_begin(index, json, name);
     free(name);
-    if (!same)
-        return complain(EXIT_USAGE,
-                        "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
-                        "or delete it with its results",
-                        file->path);
+    if (!same) {
+        struct text_buffer words = {NULL, 0, 0};
+        add_plan_difference(&words, json, vp_json_get(json, 0, "options"), index->options);
+        complain(EXIT_USAGE, "%s belongs to another plan:%.400s; use another --output_dir, or delete it with its "
+                             "results", file->path, words.data);
+        free(words.data);
+        return EXIT_USAGE;
+    }
     if (!index->head.architecture) index->head.architecture = node_text(json, vp_json_get(json, 0, "architecture"));
     if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may have it even if an older one lacks it */
         index->model_shape = copy_text(json->text + json->nodes[shape].start, json->nodes[shape].bytes);

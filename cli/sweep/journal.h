@@ -86,6 +86,7 @@ struct journal_index {
     struct head_line head;     /* the first head; architecture: from the first head that has it */
     char *model_shape;         /* a JSON object; NULL if no head has it */
     char *server;              /* a JSON object; NULL if the engine was measured */
+    char *options;             /* a JSON object: the options of this sweep or, if it is NULL, of the first head */
     struct index_file *files; int32_t file_count;
     struct index_set *sets; int32_t set_count;
     struct index_configuration *configurations; int32_t configuration_count;
@@ -97,6 +98,10 @@ struct journal_index {
 };
 
 void index_free(struct journal_index *index);
+
+/* Adds the options in which the plan of a journal or result file differs from this one, with both values: " --seed 42
+ * instead of 7". `options` is the member of `json`; `ours` is as in the index. */
+void add_plan_difference(struct text_buffer *out, const vp_json *json, uint32_t options, const char *ours);
 
 /* The configuration with this file name; -1 if there is none. */
 int32_t index_configuration_named(const struct journal_index *index, const char *file_name);

@@ -197,15 +197,22 @@ static int add_measured(struct journal_index *index, const struct index_configur
 }
 /* Adds the runs of all journals in output_dir, if there is one. For journals of another plan, `note` only names it.
  * Returns 0 or an exit code. */
-static int read_journals(const char *folder, const struct plan *plan, struct forecast *forecast, char *note,
+static int read_journals(const struct sweep *sweep, const struct plan *plan, struct forecast *forecast, char *note,
                          size_t capacity) {
+    const char *folder = sweep->settings.output_dir;
     struct journal_index index = {0};
     char wanted[32];
     int code = folder && is_folder(folder) ? ranks_read_folder(&index, folder, NULL) : 0;
     snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)plan->fingerprint);
-    if (!code && index.file_count && strcmp(index.plan, wanted) != 0)
-        snprintf(note, capacity, "%.400s contains journals of another plan: the sweep would reject it", folder);
-    else if (!code) code = index_sort(&index);
+    if (!code && index.file_count && strcmp(index.plan, wanted) != 0) {
+        struct text_buffer words = {NULL, 0, 0};
+        char *ours = options_json(sweep->options);
+        if (!index_read_line(&index, index.configurations[0].head_file, index.configurations[0].head_at))
+            add_plan_difference(&words, &index.scratch.json, vp_json_get(&index.scratch.json, 0, "options"), ours);
+        snprintf(note, capacity, "%.400s contains journals of another plan:%.200s; the sweep would reject it", folder,
+                 words.data ? words.data : "");
+        FREE_ALL(words.data, ours);
+    } else if (!code) code = index_sort(&index);
     for (size_t i = 0; i < plan->configuration_count && !code && !note[0]; i++) {
         const int32_t at = index_configuration_named(&index, plan->configurations[i].file_name);
         if (at >= 0) code = add_measured(&index, &index.configurations[at], &forecast[i]);
@@ -266,7 +273,7 @@ static void count_configurations(struct estimate *estimate) {
 }
 /* Adds what the journals in output_dir have measured. Returns 0 or an exit code. */
 static int add_journals(struct estimate *estimate) {
-    int code = read_journals(estimate->sweep->settings.output_dir, estimate->plan, estimate->configurations,
+    int code = read_journals(estimate->sweep, estimate->plan, estimate->configurations,
                              estimate->note, sizeof estimate->note);
     estimate->variation = (double)NAN;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {

@@ -121,11 +121,13 @@ static int check_items(const struct items *items) {
 /* Files already in a task's folder must be of the same sweep: others would be replaced or, worse, read. */
 static int check_out_folder(const struct item *item) {
     struct text_list names = {NULL, 0};
+    struct journal_index index = {0};
     int code = is_folder(item->out_folder) ? names_of_folder(item->out_folder, &names) : 0;
     for (size_t i = 0; i < names.count && !code; i++) {
         struct result_found found = {0, NULL};
         if (!is_json_name(names.items[i])) continue;
-        code = result_check(item->out_folder, names.items[i], item->plan, &found);
+        snprintf(index.plan, sizeof index.plan, "%s", item->plan);
+        code = result_check(item->out_folder, names.items[i], &index, &found);
         if (!code && found.is_there && !found.status)
             code = complain(EXIT_OUTPUT, "%s/%s exists and is "
                             "not a result file of vlmprof: use another --output_dir", item->out_folder, names.items[i]);

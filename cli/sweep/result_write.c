@@ -751,17 +751,31 @@ static int read_head(const char *path, char *head, size_t capacity, int *is_ther
     close(fd);
     return bytes < 0 ? complain(EXIT_INPUT, "%s: %s", path, strerror(errno)) : 0;
 }
-int result_check(const char *folder, const char *file_name, const char *fingerprint, struct result_found *found) {
+/* Complains about a result file of another plan, with the options that differ. Returns the exit code. */
+static int complain_of_plan(const char *path, const struct journal_index *index) {
+    struct text_buffer words = {NULL, 0, 0};
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL;
+    size_t bytes = 0;
+    if (vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, NULL) == VP_OK
+        && parse_json(&parsed, text, bytes, NULL) == VP_OK)
+        add_plan_difference(&words, &parsed.json, vp_json_get(&parsed.json, 0, "config"), index->options);
+    complain(EXIT_USAGE, "%s exists and belongs to another plan:%.400s; use another --output_dir, or delete it", path,
+             words.data ? words.data : " it cannot be read");
+    FREE_ALL(words.data, parsed.nodes, text);
+    return EXIT_USAGE;
+}
+int result_check(const char *folder, const char *file_name, const struct journal_index *index,
+                 struct result_found *found) {
     char head[512] = "", wanted[48], *path = join_path(folder, file_name), *at;
     int code = read_head(path, head, sizeof head, &found->is_there);
-    snprintf(wanted, sizeof wanted, "\"plan\": \"%s\"", fingerprint);
+    snprintf(wanted, sizeof wanted, "\"plan\": \"%s\"", index->plan);
     found->status = NULL;
     if (!code && strstr(head, wanted) && (at = strstr(head, "\"status\": \"")) != NULL)
         found->status = copy_text(at + 11, strcspn(at + 11, "\""));
     else if (!code && strstr(head, "\"schema\": \"vlmprof-sweep-") && strstr(head, "\"plan\": \"")
              && !strstr(head, wanted))
-        code =
-            complain(EXIT_USAGE, "%s exists and belongs to another plan: use another --output_dir, or delete it", path);
+        code = complain_of_plan(path, index);
     free(path);
     return code;
 }
@@ -771,7 +785,7 @@ int results_write(struct journal_index *index, const char *folder, struct summar
         const char *name = index->configurations[i].file_name;
         struct result_found found;
         if (!index->configurations[i].is_wanted) continue;
-        if ((code = result_check(folder, name, index->plan, &found)) != 0) break;
+        if ((code = result_check(folder, name, index, &found)) != 0) break;
         if (found.is_there && !found.status)
             complain(0, "%s/%s was not a result file of a sweep and is written again from the journal", folder, name);
         code = write_result(index, &index->configurations[i], folder, all);

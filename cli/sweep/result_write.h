@@ -32,7 +32,8 @@ void summaries_free(struct summaries *summaries);
 struct result_found { int is_there; char *status; };
 
 /* Looks for a result file. A file of another plan is an error. */
-int result_check(const char *folder, const char *file_name, const char *fingerprint, struct result_found *found);
+int result_check(const char *folder, const char *file_name, const struct journal_index *index,
+                 struct result_found *found);
 
 /* Writes the files of all configurations of the newest grid into the folder, and adds a summary per file to *all. */
 int results_write(struct journal_index *index, const char *folder, struct summaries *all);

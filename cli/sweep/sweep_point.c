@@ -212,13 +212,13 @@ static int write_fidelity(struct sweep *sweep, struct open_point *point, const s
     line.session = sweep->engine->session_at;
     return point_write(sweep, point, &FIDELITY_LINE, &line);
 }
-/* Writes a stage whose kernels were timed. The rest of its device time is idle. */
+/* Writes a stage whose kernels were timed. The rest of its device time is idle, unless it is a copy. */
 static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device) {
     const double kernels = (double)run->reply.times.kernel_ns[stage] / 1e6;
     struct kernel_stage line;
     line.device_ms = device;
     line.kernel_ms = kernels;
-    line.idle_share = device > 0 ? 1 - kernels / device : (double)NAN;
+    line.idle_share = !(device > 0) ? (double)NAN : is_copy_stage(stage) ? 0 : 1 - kernels / device;
     PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)stage)));
     fields_put(writer, &KERNEL_STAGE, &line);
     PUT(writer, KEY_OBJECT("parts"));

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "data/choice.h"
+#include "measure/provenance.h"
 #include "sweep/ranks.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
@@ -39,7 +40,7 @@ static int check_folder(const struct sweep *sweep, const char *folder) {
 static int check_result(const struct sweep *sweep, const char *folder, const char *file_name) {
     const int is_first = !sweep->journal.end && sweep->rank.world_size == 1;
     struct result_found found;
-    int code = result_check(folder, file_name, sweep->index.plan, &found);
+    int code = result_check(folder, file_name, &sweep->index, &found);
     if (!code && is_first && found.status && strcmp(found.status, "partial"))
         code = complain(
             EXIT_USAGE,
@@ -107,6 +108,7 @@ static int sweep_open(struct sweep *sweep) {
     const char *folder = sweep->settings.output_dir;
     int code;
     snprintf(sweep->index.plan, sizeof sweep->index.plan, "%016llx", (unsigned long long)sweep->plan.fingerprint);
+    sweep->index.options = options_json(sweep->options);
     sweep->journal.path = journal_name(folder, sweep->rank.rank, sweep->rank.world_size);
     if ((code = make_folder(folder)) != 0) return code;
     vp_output_clean(folder);
@@ -175,7 +177,7 @@ static int are_files_there(const struct sweep *sweep) {
     for (size_t i = 0; i < sweep->plan.configuration_count && there; i++) {
         struct result_found found;
         there = result_check(sweep->settings.output_dir, sweep->plan.configurations[i].file_name,
-                             sweep->index.plan, &found) == 0
+                             &sweep->index, &found) == 0
                 && found.status;
         free(found.status);
     }

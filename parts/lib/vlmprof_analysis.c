@@ -446,6 +446,10 @@ VP_API vp_result vp_accuracy_interval(const double *first, const double *second,
         interval->high *= span;
         interval->p = vp_rate_difference_p(counts[0], counts[1], count, 0.0);
         if (exact > interval->p) interval->p = exact;
+        if (interval->p > 1.0 - level) { /* the interval excludes 0 only where both tests do */
+            if (interval->low > 0.0) interval->low = 0.0;
+            if (interval->high < 0.0) interval->high = 0.0;
+        }
     } else {
         vp_rate_interval(counts[2], count, level, &interval->low, &interval->high);
         interval->mean = range_low + span * (double)counts[2] / (double)count;
@@ -569,7 +573,7 @@ static vp_result vp_impl_compare(const double *first, const double *second, size
     const int logarithmic = scale == VP_SCALE_LOG;
     vp_mean_interval interval;
     vp_comparison made;
-    double mean, squares, below, above;
+    double mean, squares, below, above, floor;
     if (!first || !second || !comparison || count < 2 || !(margin > 0.0 && margin < HUGE_VAL)
         || !(alpha > 0.0 && alpha < 0.5))
         return VP_ERR_RANGE;
@@ -579,22 +583,23 @@ static vp_result vp_impl_compare(const double *first, const double *second, size
     if (vp_impl_mean_interval(independent, mean, squares, vp_impl_quantile(independent, 1.0 - alpha), &interval)
         != VP_OK)
         return VP_ERR_RANGE;
-    /* the lower limit is log(1 / (1 + margin)), so both limits are equally far from 0 */
-    below = logarithmic ? log1p(margin) : margin;
-    above = below;
+    below = !logarithmic ? margin : margin < 1.0 ? -log1p(-margin) : HUGE_VAL; /* no ratio is below 0 */
+    above = logarithmic ? log1p(margin) : margin;
     made.count = count;
     made.estimate = logarithmic ? expm1(interval.mean) : interval.mean;
     made.low = made.high = (double)NAN;
     made.p_difference = made.p_equivalence = 1.0;
     /* differences below this are equal up to rounding */
-    if (interval.error > 1e-12 * (scale == VP_SCALE_ABSOLUTE ? fabs(first[0]) + fabs(second[0]) : 1.0)) {
+    floor = 1e-12 * (scale == VP_SCALE_ABSOLUTE ? fabs(first[0]) + fabs(second[0]) : 1.0);
+    if (interval.error > floor) {
         made.low = logarithmic ? expm1(interval.low) : interval.low;
         made.high = logarithmic ? expm1(interval.high) : interval.high;
         made.p_difference = interval.p;
-        below = vp_student_tail((interval.mean + below) / interval.error, interval.degrees);
+        below = below < HUGE_VAL ? vp_student_tail((interval.mean + below) / interval.error, interval.degrees) : 0.0;
         above = vp_student_tail((above - interval.mean) / interval.error, interval.degrees);
-        made.p_equivalence = below > above ? below : above;
-    }
+        made.p_equivalence = 2.0 * (below > above ? below : above);
+        if (made.p_equivalence > 1.0) made.p_equivalence = 1.0;
+    } else if (fabs(interval.mean) > floor) made.p_difference = ldexp(1.0, 1 - (int)(count < 1000 ? count : 1000));
     made.verdict = vp_impl_verdict(&made, alpha);
     *comparison = made;
     return VP_OK;
@@ -616,6 +621,31 @@ VP_API vp_result vp_compare_ordered(const double *first, const double *second, s
     if (independent < 2) independent = 2;
     if (correlation_time) *correlation_time = time * variance;
     return vp_impl_compare(first, second, count, scale, margin, alpha, independent, variance, comparison);
+}
+
+VP_API double vp_compare_drift(const double *first, const double *second, size_t count, vp_scale scale, double *began,
+                               double *ended) {
+    const size_t third = count / 3;
+    double middle = 0.5 * ((double)count - 1.0), mean = 0.0, squares = 0.0, slope = 0.0, step, part[2] = {0.0, 0.0};
+    for (size_t i = 0; i < count; i++) {
+        if (!vp_impl_compare_step(first[i], second[i], scale, &step)) return (double)NAN;
+        mean += step / (double)count;
+        if (i < third) part[0] += step / (double)third;
+        if (i >= count - third) part[1] += step / (double)third;
+    }
+    if (count < 6) return 1.0;
+    for (size_t i = 0; i < count; i++) {
+        vp_impl_compare_step(first[i], second[i], scale, &step);
+        squares += (step - mean) * (step - mean);
+        slope += (step - mean) * ((double)i - middle);
+    }
+    *began = scale == VP_SCALE_LOG ? expm1(part[0]) : part[0];
+    *ended = scale == VP_SCALE_LOG ? expm1(part[1]) : part[1];
+    /* what the line explains, and what it leaves: count (count^2 - 1) / 12 is the spread of the places */
+    slope *= slope / ((double)count * (middle + 1.0) * middle / 3.0);
+    if (!(slope > 0.0)) return 1.0;
+    slope *= (double)(count - 2) / (squares - slope);
+    return slope > 0.0 && slope < HUGE_VAL ? 2.0 * vp_student_tail(sqrt(slope), (double)(count - 2)) : 0.0;
 }
 
 VP_API vp_result vp_compare_accuracy(const double *first, const double *second, size_t count, double range_low,
@@ -653,26 +683,6 @@ VP_API vp_result vp_compare_accuracy(const double *first, const double *second, 
     return VP_OK;
 }
 
-VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_adjustment method, double alpha,
-                                   uint32_t *order, double *values) {
-    if ((count && (!comparisons || !order || !values)) || !(alpha > 0.0 && alpha < 0.5)) return VP_ERR_RANGE;
-    for (size_t i = 0; i < count; i++) {
-        if (!(comparisons[i].p_difference >= 0.0 && comparisons[i].p_difference <= 1.0)) return VP_ERR_RANGE;
-        values[i] = comparisons[i].p_equivalence;
-    }
-    if (vp_adjust(values, count, method, order, values) != VP_OK) return VP_ERR_RANGE;
-    for (size_t i = 0; i < count; i++) {
-        comparisons[i].p_equivalence = values[i];
-        values[i] = comparisons[i].p_difference;
-    }
-    vp_adjust(values, count, method, order, values);
-    for (size_t i = 0; i < count; i++) {
-        comparisons[i].p_difference = values[i];
-        comparisons[i].verdict = vp_impl_verdict(&comparisons[i], alpha);
-    }
-    return VP_OK;
-}
-
 /* the smallest n >= 2 with deviation * (t(first) + t(second)) <= distance * sqrt(n); 0: above 10^9. t decreases with n,
  * so the condition holds from a single n. */
 static size_t vp_impl_plan(double deviation, double distance, double first, double second) {
@@ -694,7 +704,7 @@ VP_API vp_result vp_compare_plan(double deviation, double margin, double effect,
         || !count)
         return VP_ERR_RANGE;
     if (!(alpha >= 1e-9 && alpha < 0.5) || !(power >= 0.5 && power <= 1.0 - 1e-9)) return VP_ERR_RANGE;
-    same = vp_impl_plan(deviation, margin, 1.0 - alpha, 0.5 + 0.5 * power);
+    same = vp_impl_plan(deviation, margin, 1.0 - 0.5 * alpha, 0.5 + 0.5 * power);
     found = vp_impl_plan(deviation, effect, 1.0 - 0.5 * alpha, power);
     if (!same || !found) return VP_ERR_RANGE;
     *count = same > found ? same : found;
@@ -707,8 +717,7 @@ VP_API vp_result vp_compare_accuracy_plan(double deviation, double range, int is
     size_t by_spread;
     double by_range;
     if (!(share > 0.0 && share < 1.0) || !(alpha < 0.5) || !count) return VP_ERR_RANGE;
-    /* half of alpha, because a two-sided interval decides SAME */
-    if (vp_compare_plan(deviation, margin, effect, 0.5 * alpha, power, &by_spread) != VP_OK) return VP_ERR_RANGE;
+    if (vp_compare_plan(deviation, margin, effect, alpha, power, &by_spread) != VP_OK) return VP_ERR_RANGE;
     if (is_binary) {
         const double z = vp_normal_quantile(1.0 - 0.5 * alpha);
         by_range = ceil(z * z * (1.0 - share) / share);

@@ -120,8 +120,8 @@ VP_API vp_result vp_bounded_mean(const double *x, const double *y, size_t count,
  * in:      first, second         scores [count], count >= 1; of second - first, or of second if first is NULL
  *          range_low, range_high the range of a score
  * returns: as vp_bounded_mean
- * rule:    p for right or wrong answers is the larger of Tango's and McNemar's exact p. For one side, p of "the mean is
- *          0" has no meaning and is NaN */
+ * rule:    p for right or wrong answers is the larger of Tango's and McNemar's exact p, and the interval is extended to
+ *          0 where p is above 1 - level. For one side, p of "the mean is 0" has no meaning and is NaN */
 VP_API vp_result vp_accuracy_interval(const double *first, const double *second, size_t count, double range_low,
                                       double range_high, double level, void *scratch, size_t scratch_bytes,
                                       vp_bounded_interval *interval);
@@ -149,16 +149,18 @@ typedef struct vp_comparison {
     size_t count;
     double estimate, low, high; /* second - first, on the scale */
     double p_difference;        /* p of "no difference", paired t */
-    double p_equivalence;       /* p of "the difference is outside the margin": the larger of two one-sided tests */
+    double p_equivalence;       /* smallest alpha at which the interval at 1 - alpha is inside the margin */
     vp_verdict verdict;
 } vp_comparison;
-/* Compares paired values. The verdict considers only this comparison (see vp_compare_adjust).
- * in:      margin  > 0, on the scale;  alpha  0..0.5: the interval is at 1 - alpha
+/* Compares paired values.
+ * in:      margin  > 0, on the scale;  alpha  0..0.5: the interval is at 1 - alpha. For one of m comparisons, alpha / m
+ *          makes all m verdicts and intervals valid together (Bonferroni)
  * returns: VP_OK; VP_ERR_RANGE: fewer than 2 pairs, values that are not finite or invalid for the scale, margin or
  * alpha out of range
  * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else
- *          INCONCLUSIVE. A significant difference that is proven to be inside the margin is SAME. If all differences
- *          are equal, the spread is unknown: low and high are NaN, both p are 1, and the verdict is INCONCLUSIVE
+ *          INCONCLUSIVE. So the verdict always agrees with the interval: SAME is inside the margin, FASTER and SLOWER
+ *          exclude 0, and INCONCLUSIVE is neither. If all differences are equal, the spread is unknown: low and high
+ *          are NaN, p_equivalence is 1, and p_difference is that of a sign test, 2^(1 - count), or 1 for equal values
  * numeric: RELATIVE treats the first side's mean as known. If the samples spread far more than the differences,
  *          prefer LOG */
 VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale,
@@ -166,9 +168,7 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
 /* Compares paired accuracies with the interval of vp_accuracy_interval; one pair is enough.
  * in:      as there; margin  > 0, in the unit of the scores; alpha  0..0.5
  * returns: VP_OK; VP_ERR_RANGE; VP_ERR_CAPACITY (vp_bounded_scratch_bytes)
- * rule:    as vp_compare_paired, but p_equivalence is the smallest alpha at which the interval at 1 - alpha is inside
- *          the margin. So the verdict always agrees with the printed interval: SAME is inside, FASTER (second is
- *          lower) and SLOWER exclude 0, even at the level after vp_compare_adjust */
+ * rule:    as vp_compare_paired */
 VP_API vp_result vp_compare_accuracy(const double *first, const double *second, size_t count, double range_low,
                                      double range_high, double margin, double alpha, void *scratch,
                                      size_t scratch_bytes, vp_comparison *comparison);
@@ -186,11 +186,12 @@ VP_API vp_result vp_compare_accuracy(const double *first, const double *second, 
  *          the series */
 VP_API vp_result vp_compare_ordered(const double *first, const double *second, size_t count, vp_scale scale,
                                     double margin, double alpha, double *correlation_time, vp_comparison *comparison);
-/* Adjusts and replaces both kinds of p values of several comparisons, then applies the rule above again.
- * in:      order  uint32 [count], values  double [count]: scratch
- * returns: VP_OK; VP_ERR_RANGE (comparisons untouched) */
-VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_adjustment method, double alpha,
-                                   uint32_t *order, double *values);
+/* p of "the difference of pairs in measurement order has no trend", Student's test of its correlation with the place; 1
+ * for fewer than 6 pairs, NaN for values that are invalid for the scale.
+ * in:      scale         VP_SCALE_ABSOLUTE or VP_SCALE_LOG
+ * out:     began, ended  means over the first and the last third of the pairs; untouched if there are fewer than 6 */
+VP_API double vp_compare_drift(const double *first, const double *second, size_t count, vp_scale scale, double *began,
+                               double *ended);
 /* The number of samples that a comparison needs.
  * in:      deviation  standard deviation of the differences on the scale;  margin > 0;  effect: smallest difference to
  * be detected, > margin
@@ -198,7 +199,7 @@ VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_
  *          0.5..1
  * out:     count      number of samples that satisfies both, at least 2
  * returns: VP_OK; VP_ERR_RANGE (also for over 10^9 samples)
- * rule:    deviation * (t(1 - alpha) + t(1 - (1 - power) / 2)) <= margin * sqrt(n); deviation * (t(1 - alpha / 2) +
+ * rule:    deviation * (t(1 - alpha / 2) + t(1 - (1 - power) / 2)) <= margin * sqrt(n); deviation * (t(1 - alpha / 2) +
  * t(power)) <= effect * sqrt(n) */
 VP_API vp_result vp_compare_plan(double deviation, double margin, double effect, double alpha, double power,
                                  size_t *count);
@@ -206,7 +207,7 @@ VP_API vp_result vp_compare_plan(double deviation, double margin, double effect,
 /* The number of samples that a comparison of accuracies needs.
  * in:      as vp_compare_plan; range: range_high - range_low of a score, above margin; is_binary: scores are right or
  *                                     wrong
- * rule:    the count of vp_compare_plan, with two-sided limits, plus the count that the interval of vp_compare_accuracy
+ * rule:    the count of vp_compare_plan, plus the count that the interval of vp_compare_accuracy
  *          needs if no pair differs: z^2 (1 - m) / m, m = margin / range, for right or wrong answers, else log(alpha /
  *          2) / log(1 - m). Agreement so far does not prove that all pairs agree */
 VP_API vp_result vp_compare_accuracy_plan(double deviation, double range, int is_binary, double margin, double effect,
@@ -296,7 +297,7 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
                               vp_bootstrap_point *points);
 
 /* ---- coupling of the knobs */
-enum { VP_KNOB_LIMIT = 8, VP_KNOB_LEVEL_LIMIT = 256, VP_EFFECT_COLUMNS_LIMIT = 1024 };
+enum { VP_KNOB_LIMIT = 16, VP_KNOB_LEVEL_LIMIT = 256, VP_EFFECT_COLUMNS_LIMIT = 1024 };
 typedef struct vp_knobs {
     const int32_t *levels; /* [config_count, knob_count]: level of each knob, 0..level_counts - 1 */
     int32_t knob_count;    /* 1..VP_KNOB_LIMIT */

@@ -546,7 +546,9 @@ static int vp_impl_latency_good(const vp_latency_request *request) {
            && request->dropped_tokens >= 0 && request->dropped_tokens <= request->vision_tokens
            && request->dropped_tokens < request->sequence
            && (!request->dropped_tokens
-               || (request->full_blocks >= 0 && request->full_blocks <= (double)request->active_blocks));
+               || (request->full_blocks >= 0 && request->full_blocks <= (double)request->active_blocks))
+           && request->own_count >= 0 && request->own_count <= VP_LATENCY_OWN
+           && vp_statistics_all_finite(request->own, (size_t)request->own_count);
 }
 
 static int vp_impl_latency_fits(vp_latency_features features, const vp_latency_request *request) {
@@ -630,10 +632,21 @@ static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stag
         x[6] = (double)request->output_tokens;
         count = 7;
     }
+    for (i = 0; i < request->own_count && features != VP_LATENCY_MEAN; i++)
+        x[count++] = request->own[i] * (vp_impl_latency_is_physical(features) ? x[0] : 1.0);
     for (i = 0; !runs && i < count; i++) x[i] = 0.0;
     return count;
 }
 
+/* The number of a stage's columns, with those of the caller in the first request; *any: a request with as many. */
+static size_t vp_impl_latency_columns(vp_latency_features features, vp_latency_stage stage,
+                                      const vp_latency_request *requests, vp_latency_request *any) {
+    const int32_t own = requests->own_count;
+    double x[VP_LATENCY_COLUMNS_LIMIT];
+    memset(any, 0, sizeof *any);
+    any->own_count = own < 0 || own > VP_LATENCY_OWN ? 0 : own; /* vp_impl_latency_use rejects such requests */
+    return (size_t)vp_impl_latency_row(features, stage, any, x);
+}
 static int vp_impl_latency_kind(vp_latency_features features) {
     return vp_impl_latency_is_physical(features) || features == VP_LATENCY_SEED || features == VP_LATENCY_MEAN;
 }
@@ -648,10 +661,11 @@ VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage s
     return VP_OK;
 }
 
-/* Returns 1 if the fit can use row i of a stage, 0 if not, -1 if the row is invalid (the error gives the reason). */
+/* Returns 1 if the fit can use row i of a stage, 0 if not, -1 if the row is invalid (the error gives the reason).
+ * request: that row, in an array of all */
 static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
                                double measured, size_t row, vp_error *error) {
-    if (!vp_impl_latency_fits(features, request)) {
+    if (!vp_impl_latency_fits(features, request) || (request - row)->own_count != request->own_count) {
         vp_error_set(error, VP_ERR_RANGE, (int64_t)row, "request", "a count is out of range");
         return -1;
     }
@@ -665,9 +679,11 @@ static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage st
     return 1;
 }
 
-static const unsigned char *vp_impl_latency_signs(vp_latency_features features) {
-    static const unsigned char all[VP_LATENCY_COLUMNS_LIMIT] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    return vp_impl_latency_is_physical(features) ? all : NULL;
+/* signs [VP_LATENCY_COLUMNS_LIMIT]: 1 for the physical columns; `columns` with the caller's own */
+static const unsigned char *vp_impl_latency_signs(vp_latency_features features, size_t columns, int32_t own,
+                                                  unsigned char *signs) {
+    for (size_t j = 0; j < columns; j++) signs[j] = j + (size_t)own < columns;
+    return vp_impl_latency_is_physical(features) ? signs : NULL;
 }
 
 /* weights of the rows: equal at first, then from the predictions of the previous fit */
@@ -692,9 +708,10 @@ static vp_result vp_impl_latency_fit_once(vp_latency_features features, vp_laten
                                           size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit, vp_error *error) {
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH], x[VP_LATENCY_COLUMNS_LIMIT], sum = 0.0;
     vp_impl_gather gather;
-    vp_latency_request any = {0};
+    vp_latency_request any;
+    unsigned char signs[VP_LATENCY_COLUMNS_LIMIT];
     memset(fit, 0, sizeof *fit);
-    vp_impl_gather_open(&gather, (size_t)vp_impl_latency_row(features, stage, &any, x));
+    vp_impl_gather_open(&gather, vp_impl_latency_columns(features, stage, requests, &any));
     for (size_t i = 0; i < rows; i++) {
         const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i * stride], i, error);
         if (use < 0) return VP_ERR_RANGE;
@@ -706,7 +723,8 @@ static vp_result vp_impl_latency_fit_once(vp_latency_features features, vp_laten
     if (!gather.rows) return VP_OK;
     weigh->least = VP_IMPL_LATENCY_LEAST * sum / (double)gather.rows;
     vp_impl_gather_copy(&gather, triangle);
-    return vp_impl_linear_solve(triangle, gather.width, gather.rows, vp_impl_latency_signs(features), 1, fit, error);
+    return vp_impl_linear_solve(triangle, gather.width, gather.rows,
+                                vp_impl_latency_signs(features, gather.width - 1, any.own_count, signs), 1, fit, error);
 }
 
 static int vp_impl_latency_settled(const vp_linear *before, const vp_linear *now) {
@@ -879,7 +897,8 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
                                       const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
                                       size_t scratch_bytes, double *predicted, vp_error *error) {
     double x[VP_LATENCY_COLUMNS_LIMIT];
-    vp_latency_request any = {0};
+    unsigned char signs[VP_LATENCY_COLUMNS_LIMIT];
+    vp_latency_request any;
     vp_impl_leave_out folds = {0};
     vp_linear fit;
     vp_impl_latency_weigh weigh = {0};
@@ -888,7 +907,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
     if (!requests || !measured || !groups || !rows || !predicted || !vp_impl_latency_kind(features) || (int)stage < 0
         || (int)stage >= VP_LATENCY_STAGE_COUNT)
         return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a valid stage and valid features");
-    columns = (size_t)vp_impl_latency_row(features, stage, &any, x);
+    columns = vp_impl_latency_columns(features, stage, requests, &any);
     result = vp_impl_leave_out_take(&folds, columns, groups, rows, group_count, scratch, scratch_bytes, error);
     if (result != VP_OK) return result;
     if (vp_impl_latency_is_physical(features)) { /* all folds use the weights from the fit of all rows */
@@ -903,7 +922,9 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
             if (pass) predicted[i] = use ? vp_impl_leave_out_value(&folds, groups[i], x) : (double)NAN;
             else if (use) vp_impl_leave_out_row(&folds, groups[i], x, measured[i], vp_impl_latency_weight(&weigh, x));
         }
-        result = pass ? VP_OK : vp_impl_leave_out_solve(&folds, vp_impl_latency_signs(features), 1, error);
+        if (pass) break;
+        vp_impl_latency_signs(features, columns, any.own_count, signs);
+        result = vp_impl_leave_out_solve(&folds, vp_impl_latency_is_physical(features) ? signs : NULL, 1, error);
         if (result != VP_OK) return result;
     }
     return VP_OK;

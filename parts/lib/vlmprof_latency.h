@@ -99,7 +99,7 @@ typedef enum vp_latency_features {
     VP_LATENCY_MEAN,   /* the mean of the measurements */
     VP_LATENCY_WEIGHTS /* PHYSICAL, plus the cost of weights by precision; for measurements at several precisions */
 } vp_latency_features;
-enum { VP_LATENCY_COLUMNS_LIMIT = 11 };
+enum { VP_LATENCY_OWN = 8, VP_LATENCY_COLUMNS_LIMIT = 11 + VP_LATENCY_OWN };
 typedef struct vp_latency_request {
     int32_t views;         /* passes of the vision transformer: crops + global view; 0 for text only */
     int32_t vision_tokens; /* vision tokens that the language model gets */
@@ -111,6 +111,10 @@ typedef struct vp_latency_request {
     /* vision tokens dropped by pruning, 0 without it; and the number of active blocks that still get them */
     int32_t dropped_tokens;
     double full_blocks;
+    /* the caller's own inputs, equally many in all requests of a model, 0..VP_LATENCY_OWN: the last columns of each
+     * stage but of MEAN, with coefficients of any sign; physical ones of decode are multiplied by the steps */
+    int32_t own_count;
+    double own[VP_LATENCY_OWN];
 } vp_latency_request;
 /* Computes the inputs of a stage's model.
  * out:     x double [VP_LATENCY_COLUMNS_LIMIT], the first *columns
@@ -127,7 +131,7 @@ typedef struct vp_latency_request {
  *          dropped_tokens. n without B is the first block's sequence. SEED uses the kept vision tokens */
 VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
                                 double *x, int32_t *columns);
-/* The name of a column; NULL past the last. */
+/* The name of a column that is not the caller's own; NULL past the last. */
 VP_API const char *vp_latency_column_name(vp_latency_features features, vp_latency_stage stage, int32_t column);
 VP_API const char *vp_latency_stage_name(vp_latency_stage stage);
 typedef struct vp_affine { /* measured = slope * predicted + offset */

@@ -65,64 +65,72 @@ static vp_result vp_impl_processor_llava(vp_processor *processor, const vp_json 
     return VP_OK;
 }
 
+/* Sets the rule's keys from the file, and the tokens of a view from the tower. */
+static vp_result vp_impl_processor_family(vp_processor *processor, const char *name, const vp_json *json,
+                                          vp_error *error) {
+    const vp_json *const files[3] = {json, NULL, NULL};
+    vp_error wrong;
+    vp_result result = vp_family_read(vp_family_find(name), files, &processor->family, &wrong);
+    const vp_family_key *key = processor->family.preset->keys;
+    if (result != VP_OK) return vp_impl_processor_wrong(error, result, wrong.where, wrong.text);
+    while (key->name && key->slot != VP_SLOT_TOKENS) key++;
+    return key->name ? vp_family_set_number(&processor->family, key->name,
+                                            vp_geometry_tokens_per_crop(&processor->geometry), error)
+                     : VP_OK;
+}
+static int vp_impl_processor_has(const vp_processor *processor, vp_family_slot slot) {
+    return processor->family.given >> slot & 1u;
+}
+
 static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_json *json, vp_error *error) {
-    const int32_t view = vp_impl_processor_int(json, "max_image_size", "longest_edge");
-    processor->longest_edge_px = vp_impl_processor_int(json, "size", "longest_edge");
-    if (!processor->longest_edge_px)
+    const int64_t *value = processor->family.value;
+    vp_result result = vp_impl_processor_family(processor, "smolvlm", json, error);
+    if (result != VP_OK) return result;
+    if (!vp_impl_processor_has(processor, VP_SLOT_SIDE))
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is not a number of pixels");
-    if (view - view % processor->geometry.patch_px != processor->geometry.crop_px)
+    if (value[VP_SLOT_TILE] - value[VP_SLOT_TILE] % processor->geometry.patch_px != processor->geometry.crop_px)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "max_image_size.longest_edge",
                                        "differs from the tower's image_size");
-    processor->view_px = view;
-    vp_family_default(vp_family_find("smolvlm"), &processor->family);
-    vp_result result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
-    if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", view, error);
-    return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_len",
-                                                  vp_geometry_tokens_per_crop(&processor->geometry), error)
-                           : result;
+    processor->longest_edge_px = (int32_t)value[VP_SLOT_SIDE];
+    processor->view_px = (int32_t)value[VP_SLOT_TILE];
+    return VP_OK;
 }
 
 static int vp_impl_processor_is_internvl(const vp_processor *processor) {
     return processor->kind == VP_PROCESSOR_INTERNVL || processor->kind == VP_PROCESSOR_INTERNVL_CHAT;
 }
-/* The original form has CLIP's file, whose size is one number; the tile limits are in config.json. */
+/* Returns 1 if `size` has both sides of the tower's image. */
+static int vp_impl_processor_is_square(const vp_processor *processor, const vp_json *json) {
+    return vp_impl_processor_int(json, "size", "height") == processor->geometry.crop_px
+           && vp_impl_processor_int(json, "size", "width") == processor->geometry.crop_px;
+}
+/* The original form has CLIP's file, whose size is one number; the tile limits are in config.json, by default 6. */
 static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_json *json, vp_error *error) {
     const int is_chat = processor->kind == VP_PROCESSOR_INTERNVL_CHAT;
-    const int32_t crop = processor->geometry.crop_px,
-                  least = is_chat ? 1 : vp_impl_processor_int(json, "min_patches", NULL),
-                  most = is_chat ? 6 : vp_impl_processor_int(json, "max_patches", NULL);
-    if (is_chat ? vp_impl_processor_int(json, "size", NULL) != crop
-                : vp_impl_processor_int(json, "size", "height") != crop
-                      || vp_impl_processor_int(json, "size", "width") != crop)
+    if (is_chat ? vp_impl_processor_int(json, "size", NULL) != processor->geometry.crop_px
+                : !vp_impl_processor_is_square(processor, json))
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "differs from the tower's image_size");
-    if (!least || !most)
-        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, least ? "max_patches" : "min_patches",
-                                       "is not a number of tiles");
-    vp_family_default(vp_family_find("internvl"), &processor->family);
-    vp_result result = vp_family_set_number(&processor->family, "min_patches", least, error);
-    if (result == VP_OK) result = vp_family_set_number(&processor->family, "max_patches", most, error);
-    if (result == VP_OK) result = vp_family_set_number(&processor->family, "size", crop, error);
-    return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_length",
-                                                  vp_geometry_tokens_per_crop(&processor->geometry), error)
-                           : result;
+    vp_result result = vp_impl_processor_family(processor, "internvl", json, error);
+    if (result == VP_OK && is_chat) return vp_family_set_number(&processor->family, "max_patches", 6, error);
+    for (int slot = VP_SLOT_MIN; slot <= VP_SLOT_MAX && result == VP_OK; slot++)
+        if (!vp_impl_processor_has(processor, (vp_family_slot)slot))
+            result = vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND,
+                                             slot == VP_SLOT_MIN ? "min_patches" : "max_patches",
+                                             "is not a number of tiles");
+    return result;
 }
 
 static vp_result vp_impl_processor_gemma3(vp_processor *processor, const vp_json *json, vp_error *error) {
-    const int32_t crop = processor->geometry.crop_px;
-    if (vp_impl_processor_int(json, "size", "height") != crop || vp_impl_processor_int(json, "size", "width") != crop)
+    if (!vp_impl_processor_is_square(processor, json))
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "differs from the tower's image_size");
-    vp_family_default(vp_family_find("gemma3"), &processor->family);
-    return vp_family_set_number(&processor->family, "image_seq_length",
-                                vp_geometry_tokens_per_crop(&processor->geometry), error);
+    return vp_impl_processor_family(processor, "gemma3", json, error);
 }
 
 static vp_result vp_impl_processor_molmo2(vp_processor *processor, const vp_json *json, vp_error *error) {
     const vp_geometry *geometry = &processor->geometry;
     const uint32_t node = vp_json_get(json, 0, "pooling_size"), size = vp_json_get(json, 0, "size");
     int64_t pool = 2, other = 2;
-    if (size != VP_JSON_NONE
-        && (vp_impl_processor_int(json, "size", "height") != geometry->crop_px
-            || vp_impl_processor_int(json, "size", "width") != geometry->crop_px))
+    if (size != VP_JSON_NONE && !vp_impl_processor_is_square(processor, json))
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "differs from the tower's image_size");
     if (vp_json_get(json, 0, "patch_size") != VP_JSON_NONE
         && vp_impl_processor_int(json, "patch_size", NULL) != geometry->patch_px)
@@ -178,39 +186,26 @@ VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *
 static int vp_impl_processor_is_qwen(const vp_processor *processor) {
     return processor->kind == VP_PROCESSOR_QWEN2_5_VL || processor->kind == VP_PROCESSOR_QWEN3_VL;
 }
-/* a pixel limit, by name or as an edge of `size`; the class's default if both are absent */
-static vp_result vp_impl_processor_limit(const vp_json *json, const char *name, const char *edge, int64_t absent,
-                                         int64_t *pixels, vp_error *error) {
-    uint32_t node = vp_json_get(json, 0, name), size = vp_json_get(json, 0, "size");
-    const int is_there = node != VP_JSON_NONE && json->nodes[node].type != VP_JSON_NULL;
-    if (!is_there && size == VP_JSON_NONE) {
-        *pixels = absent;
-        return VP_OK;
-    }
-    if (!is_there) node = vp_json_get(json, size, edge);
-    if (node == VP_JSON_NONE)
-        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is missing, also as an edge of size");
-    if (vp_json_to_int(json, node, pixels) != VP_OK || *pixels < 1 || *pixels > (int64_t)VP_PROCESSOR_VIEW_PIXELS_MAX)
-        return vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is not a number of pixels up to 100 million");
-    return VP_OK;
-}
 static vp_result vp_impl_processor_qwen(vp_processor *processor, const vp_json *json, vp_error *error) {
-    const vp_geometry *geometry = &processor->geometry;
     static const char *const names[3] = {"patch_size", "merge_size", "temporal_patch_size"};
+    const vp_geometry *geometry = &processor->geometry;
     const int32_t wanted[3] = {geometry->patch_px, geometry->pool, 2};
-    int64_t least = 0, most = 0;
+    const int64_t *value = processor->family.value;
     for (int i = 0; i < 3; i++)
         if (vp_json_get(json, 0, names[i]) != VP_JSON_NONE && vp_impl_processor_int(json, names[i], NULL) != wanted[i])
             return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, names[i], "differs from the tower's");
-    vp_result result = vp_impl_processor_limit(json, "min_pixels", "shortest_edge", 3136, &least, error);
-    if (result == VP_OK) result = vp_impl_processor_limit(json, "max_pixels", "longest_edge", 1003520, &most, error);
-    if (result != VP_OK) return result;
-    vp_family_default(vp_family_find(processor->kind == VP_PROCESSOR_QWEN3_VL ? "qwen3-vl" : "qwen2.5-vl"),
-                      &processor->family);
-    result = vp_family_set_number(&processor->family, "patch_size", geometry->patch_px, error);
-    if (result == VP_OK) result = vp_family_set_number(&processor->family, "merge_size", geometry->pool, error);
-    if (result == VP_OK) result = vp_family_set_number(&processor->family, "min_pixels", (double)least, error);
-    return result == VP_OK ? vp_family_set_number(&processor->family, "max_pixels", (double)most, error) : result;
+    vp_result result = vp_impl_processor_family(
+        processor, processor->kind == VP_PROCESSOR_QWEN3_VL ? "qwen3-vl" : "qwen2.5-vl", json, error);
+    for (int slot = VP_SLOT_MIN; slot <= VP_SLOT_MAX && result == VP_OK; slot++) {
+        const char *name = slot == VP_SLOT_MIN ? "min_pixels" : "max_pixels";
+        if (value[slot] > VP_PROCESSOR_VIEW_PIXELS_MAX)
+            result = vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is not a number of pixels up to 100 million");
+        else if (vp_json_get(json, 0, "size") != VP_JSON_NONE
+                 && !vp_impl_processor_has(processor, (vp_family_slot)slot))
+            result = vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is missing, also as an edge of size");
+    }
+    if (result == VP_OK) result = vp_family_set_number(&processor->family, "patch_size", geometry->patch_px, error);
+    return result == VP_OK ? vp_family_set_number(&processor->family, "merge_size", geometry->pool, error) : result;
 }
 
 VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *geometry, const vp_json *preprocessor,

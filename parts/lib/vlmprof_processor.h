@@ -44,9 +44,9 @@ typedef struct vp_processor {
  * returns: VP_OK; VP_ERR_NOT_FOUND: no file, or it lacks a size; VP_ERR_UNSUPPORTED: a step that differs from the
  *          official one (where names it); VP_ERR_MISMATCH: sizes differ from the tower's; VP_ERR_FORMAT: a value of the
  *          wrong type; VP_ERR_RANGE: a value is out of range, or NULL
- * rule:    InternVL always cuts tiles and ignores crop_to_patches, as its processor does. Gemma 3 ignores
- *          do_pan_and_scan, as its processor does: its images are whole unless vp_processor_set requests crops. Qwen:
- *          min_pixels and max_pixels take precedence over size; the class's defaults are 3136 and 1003520
+ * rule:    vp_family_read reads the values: InternVL always cuts tiles, and Gemma 3's images are whole unless
+ *          vp_processor_set requests crops, as their processors do. Qwen: min_pixels and max_pixels take precedence
+ *          over size; the class's defaults are 3136 and 1003520
  * source:  transformers 5.23.0, processing_{llava,smolvlm,internvl,qwen2_5_vl,qwen3_vl}.py,
  *          image_processing_{clip,smolvlm,got_ocr2,qwen2_vl}*.py
  * memory:  none

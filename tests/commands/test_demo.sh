@@ -24,7 +24,7 @@ check "what is not the demo's stays" grep -q mine "$demo/model.json"
 check "make demo names the page" grep -q "^The page: build/demo/report/report.html" "$work/demo"
 check "make demo says that GPU code is left out" grep -q "^No GPU driver here" "$work/demo"
 check "make demo has results and a report" [ "$(ls "$work/copy/build/demo"/*.json | wc -l)" -ge 12 -a -s "$work/copy/build/demo/report/report.html" ]
-check "make demo reports what resolution costs and buys" grep -q "^High resolution .* low.* points" "$work/demo"
+check "make demo reports what resolution costs and buys" grep -q "^high resolution .* low.* points" "$work/demo"
 check "the command that it proposes works when pasted" sh -c "cd '$work/copy' && $(sed -n 's/^The most accurate .* by P50): //p' "$work/demo")"
 cp "$work/out" "$work/best"
 check "and names the best configuration" grep -q "the best within" "$work/best"

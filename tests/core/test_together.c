@@ -31,14 +31,14 @@ static const char *written(const vp_results_knob *knob, const vp_results_row *ro
 static void test_results(void) {
     static const vp_results_stage stages[] = {{"prefill", 2500000}, {"decode", 1}}, late[] = {{"prefill", 4000001}}, unnamed[] = {{NULL, 1}},
                                   twice[] = {{"a", 1}, {"a", 2}};
-    static const vp_results_knob knob = {"batch", VP_KNOB_NUMBER, 4, NULL};
+    static const vp_results_knob knob = {"batch", VP_KNOB_NUMBER, 4, NULL, "images"};
     static const struct { vp_results_knob knob; const char *text; } knobs[] = {
-        {{"a", VP_KNOB_NUMBER, -0.5, NULL}, "{\"a\": -0.5}"}, {{"a", VP_KNOB_NUMBER, 1e300, NULL}, "{\"a\": 1e+300}"},
-        {{"a", VP_KNOB_TEXT, 0, "x\"y"}, "{\"a\": \"x\\\"y\"}"},
-        {{"a", VP_KNOB_TRUTH, 1, NULL}, "{\"a\": true}"}, {{"a", VP_KNOB_TRUTH, 0, NULL}, "{\"a\": false}"},
-        {{"a", VP_KNOB_NUMBER, (double)INFINITY, NULL}, NULL},
-        {{"a", VP_KNOB_NUMBER, (double)NAN, NULL}, NULL}, {{"a", VP_KNOB_TEXT, 0, NULL}, NULL}, {{"a", VP_KNOB_TEXT, 0, "\xff"}, NULL},
-        {{"", VP_KNOB_NUMBER, 1, NULL}, NULL}, {{NULL, VP_KNOB_NUMBER, 1, NULL}, NULL}, {{"a", (vp_knob_type)9, 1, NULL}, NULL}};
+        {{"a", VP_KNOB_NUMBER, -0.5, NULL, NULL}, "{\"a\": -0.5}"}, {{"a", VP_KNOB_NUMBER, 1e300, NULL, NULL}, "{\"a\": 1e+300}"},
+        {{"a", VP_KNOB_TEXT, 0, "x\"y", NULL}, "{\"a\": \"x\\\"y\"}"},
+        {{"a", VP_KNOB_TRUTH, 1, NULL, NULL}, "{\"a\": true}"}, {{"a", VP_KNOB_TRUTH, 0, NULL, NULL}, "{\"a\": false}"},
+        {{"a", VP_KNOB_NUMBER, (double)INFINITY, NULL, NULL}, NULL},
+        {{"a", VP_KNOB_NUMBER, (double)NAN, NULL, NULL}, NULL}, {{"a", VP_KNOB_TEXT, 0, NULL, NULL}, NULL}, {{"a", VP_KNOB_TEXT, 0, "\xff", NULL}, NULL},
+        {{"", VP_KNOB_NUMBER, 1, NULL, NULL}, NULL}, {{NULL, VP_KNOB_NUMBER, 1, NULL, NULL}, NULL}, {{"a", (vp_knob_type)9, 1, NULL, NULL}, NULL}};
     vp_results_row row = vp_results_row_default(), bad[11];
     vp_stage_mark marks[4] = {{"request", 0, 90, SIZE_MAX}, {"a", 10, 20, 0}, {"b", 30, -1, 0}, {"a", 40, 45, 0}};
     vp_stage_clock clock = vp_stage_clock_over(marks, 4);
@@ -47,8 +47,8 @@ static void test_results(void) {
     row.sample_id = "cat.jpg", row.total_ns = 4000000, row.ttft_ns = 3000000, row.stages = stages, row.stage_count = 2;
     row.crops = 1, row.vision_tokens = 2, row.text_tokens = 3, row.prompt_tokens = 4, row.output_tokens = 0, row.accuracy = 0, row.text = "";
     CHECK_TEXT(written(&knob, &row), "{\"dataset_name\": \"d\", \"model\": \"m\", \"weights\": \"int8\", \"accuracy_metric\": \"em\", "
-               "\"provenance\": {\"device\": \"gpu\"}, \"knobs\": {\"batch\": 4}, \"per_sample_results\": [{\"sample_id\": \"cat.jpg\", "
-               "\"T_total\": 4.0, \"TTFT\": 3.0, \"stages\": {\"prefill\": 2.5, \"decode\": 1e-06}, \"actual_num_crops\": 1, \"actual_vision_tokens\": 2, "
+               "\"provenance\": {\"device\": \"gpu\"}, \"knobs\": {\"batch\": 4}, \"knob_units\": {\"batch\": \"images\"}, "
+               "\"per_sample_results\": [{\"sample_id\": \"cat.jpg\", \"T_total\": 4.0, \"TTFT\": 3.0, \"stages\": {\"prefill\": 2.5, \"decode\": 1e-06}, \"actual_num_crops\": 1, \"actual_vision_tokens\": 2, "
                "\"input_text_tokens\": 3, \"total_sequence_length\": 4, \"output_tokens\": 0, \"accuracy\": 0.0, \"pred\": \"\"}]}");
     for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
         CHECK(knobs[i].text ? strstr(written(&knobs[i].knob, &row), knobs[i].text) != NULL : *written(&knobs[i].knob, &row) != '{');

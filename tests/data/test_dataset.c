@@ -456,13 +456,65 @@ static void test_same_rejections(void) {
         {"{\"images\": [\"b.png\", 3], \"question\": \"q\"}", "\"images\" must be an array of strings"},
         {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" in the record"},
         {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"text\": \"q\"}, {\"image\": 0}]}", "each image once"},
-        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"}};
+        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"},
+        {"{\"question\": \"a?\", \"image\": \"http://x/a.png\"}\n", "line 1: its \"image\" is an address"},
+        {"{\"question\": \"a?\", \"images\": [\"b/../../a.png\"]}\n", "--allow_outside permits it"},
+        {"{\"question\": \"a?\", \"answers\": [true]}\n", "line 1: \"answers\" must be a text, a number or a list of them"},
+        {"{\"question\": \"a?\", \"answer\": true}\n", "line 1: \"answer\" must be a text"},
+        {"{\"question\": \"a?\", \"answers\": [\"yes\", null]}\n", "\"answers\" must be a text"},
+        {"{\"question\": \"a?\", \"options\": [\"x\", \"y\"], \"answer\": 7}\n", "line 1: \"answer\" (or \"answer_index\") is none of the options"},
+        {"{\"question\": \"a?\", \"options\": [\"x\", \"y\"], \"answer\": \"(C)\"}\n", "is none of the options"},
+        {"{\"question\": \"a?\", \"options\": \"x or y\", \"answer\": \"x\"}\n", "line 1: \"options\" (or \"choices\") must be a list of texts"},
+        {"{\"question\": \"a?\", \"choices\": {\"label\": [\"A\"], \"text\": [\"x\", \"y\"]}, \"answer\": \"A\"}\n", "must be a list of texts"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         check_case("plan and sweep reject the same: %s", bad[i].words);
         write_text(in_folder("k.jsonl"), bad[i].text);
         REFUSED(PLAN "%F/k.jsonl", 3, bad[i].words);
         REFUSED("sweep --synthetic tiny --output_dir %F/o --data %F/k.jsonl", 3, bad[i].words);
     }
+    check_case("options and answers in any form: the second option is right");
+    static const char *const answers[] = {
+        "\"options\": {\"A\": \"x\", \"B\": \"y\"}, \"answer\": \"B\"",
+        "\"choices\": {\"label\": [\"1\", \"2\"], \"text\": [\"x\", \"y\"]}, \"answer\": \"2\"",
+        "\"options\": \"[\\\"x\\\", \\\"y\\\"]\", \"answer\": \"B.\"",
+        "\"options\": [\"(A) x\", \"(B) y\"], \"answer\": \"(B)\"",
+        "\"options\": [1, 2], \"answer\": \"2\"",
+        "\"choices\": [\"x\", \"y\"], \"answer\": 1.0",
+        "\"options\": [\"x\", \"y\"], \"answer_idx\": \"B\""};
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        struct parsed parsed = {0};
+        struct scoring scoring = {0};
+        char line[200];
+        snprintf(line, sizeof line, "{\"question\": \"a?\", %s}", answers[i]);
+        scoring_clear(&scoring);
+        CHECK(parse_json(&parsed, line, strlen(line), NULL) == VP_OK && scoring_default_metric(&scoring, &parsed.json) == VP_SCORE_MC);
+        check_note(scoring.sample.answer_index == 1, __FILE__, __LINE__, "%s: %d", line, (int)scoring.sample.answer_index);
+        scoring_free(&scoring);
+        free(parsed.nodes);
+        write_text(in_folder("k.jsonl"), line);
+        EXITS(cli(PLAN "%F/k.jsonl"), 0, out, "metric mc (");
+    }
+    check_case("pictures are where their names say: not in the folder itself, and outside only if permitted");
+    make_empty(in_folder("pictures"));
+    write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"image\": \"sub/a.png\"}\n{\"question\": \"b?\", \"image\": \"sub/../a.png\"}\n");
+    copy_file("tests/golden/images/img-90x90.png", in_folder("pictures/a.png"));
+    REFUSED(PLAN "%F/k.jsonl --image_dir %F/pictures", 3, "no sample can be used");
+    mkdir(in_folder("pictures/sub"), 0777);
+    EXITS(cli(PLAN "%F/k.jsonl --image_dir %F/pictures"), 0, out, "1 sample cannot be used");
+    write_text(in_folder("k.jsonl"), "{\"question\": \"b?\", \"image\": \"../a.png\"}\n");
+    CHECK_INT(cli(PLAN "%F/k.jsonl --image_dir %F/pictures/sub --allow_outside"), 0);
+    CHECK_INT(last.err_lines, 0);
+    check_case("samples without an answer among others are counted");
+    write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\"}\n{\"question\": \"b?\", \"answer\": null}\n");
+    EXITS(cli(PLAN "%F/k.jsonl"), 0, err, "1 of 2 samples have no answer to compare with");
+    check_case("names that report would not find, and those that no file can have");
+    write_text(in_folder(".k.jsonl"), "{\"question\": \"a?\"}\n");
+    REFUSED(PLAN "%F/.k.jsonl", 2, "\".k\", becomes part of file names");
+    REFUSED(PLAN "%F/k.jsonl --dataset_name .", 2, "not begin with a period, since report skips hidden files");
+    CHECK_INT(cli(PLAN "%F/.k.jsonl --dataset_name k"), 0);
+    char many[300] = PLAN "%F/k.jsonl --dataset_name ";
+    memset(many + strlen(many), 'n', 151);
+    REFUSED(many, 2, "1 to 150 bytes");
     check_case("notes on data: few reference answers, repeated ids");
     write_text(in_folder("k.jsonl"), "{\"id\": 4, \"question\": \"a?\", \"answers\": [\"b\"]}\n{\"id\": 4, \"question\": \"\", \"answers\": [\"b\", \"b\", \"c\"]}\n");
     CHECK_INT(cli(PLAN "%F/k.jsonl"), 0);

@@ -29,7 +29,7 @@ static void fit_models(const struct results *results) {
     struct measurements measurements = {0};
     struct evaluation *evaluation = (struct evaluation *)zeroed(1, sizeof *evaluation);
     struct estimator *estimator;
-    measurements_read(&measurements, results, 8);
+    measurements_read(&measurements, results, 8, NULL);
     for (int kind = 0; kind < ESTIMATE_KINDS && measurements.count; kind++) {
         estimator = (struct estimator *)zeroed(1, sizeof *estimator);
         if (!estimator_make(&measurements, results, (vp_latency_features)kind, 8, estimator))

@@ -7,9 +7,9 @@
 
 static void check_file(const struct result_file *file) {
     char name[80];
-    MUST(!file->error[0] && file->dataset_name && setting_text(file, name) == name && file->variant && file->variant_name);
+    MUST(!file->error[0] && file->dataset_name && setting_text(file, name) == name);
     MUST(file->is_served ? !knob_is_set(&file->knobs, KNOB_TOP_K) && knob_text(&file->knobs, KNOB_ENDPOINT_MODEL) && knob_text(&file->knobs, KNOB_REQUEST)
-                         : knob_number(&file->knobs, KNOB_BLOCKS) >= 1 && !file->variant[0]);
+                         : knob_number(&file->knobs, KNOB_BLOCKS) >= 1);
     for (size_t i = 0; i < file->count; i++) {
         MUST(file->ids[i] >= 0 && (!i || file->ids[i - 1] < file->ids[i]) && file->run_at[i] <= file->run_at[i + 1]);
         MUST(result_row(file, file->ids[i]) == i && result_at(file, METRIC_TOTAL, i) > 0);
@@ -32,7 +32,7 @@ static void check_group(const struct results *results, const struct result_group
 }
 static void check_measurements(const struct results *results) {
     struct measurements measurements = {0};
-    measurements_read(&measurements, results, 64);
+    measurements_read(&measurements, results, 64, NULL);
     for (size_t i = 0; i < measurements.count; i++) MUST(isfinite(measurements.total[i]) && measurements.configs[i] < results->count);
     measurements_free(&measurements);
 }
@@ -53,5 +53,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     for (size_t i = 0; i < results.group_count; i++) check_group(&results, &results.groups[i]);
     if (results.count) check_measurements(&results);
     results_free(&results);
+    knob_own_forget();
     return 0;
 }

@@ -216,7 +216,7 @@ static void test_refusals(void) {
         { 1, "\"width\": 84", "\"width\": 83", VP_ERR_MISMATCH, "crop_size" },
         { 2, "\"do_image_splitting\": true", "\"do_image_splitting\": false", VP_ERR_UNSUPPORTED, "do_image_splitting" },
         { 2, "\"longest_edge\": 64", "\"longest_edge\": 32", VP_ERR_MISMATCH, "max_image_size.longest_edge" },
-        { 2, "\"longest_edge\": 256", "\"longest_edge\": 0", VP_ERR_NOT_FOUND, "size.longest_edge" },
+        { 2, "\"longest_edge\": 256", "\"longest_edge\": 0", VP_ERR_RANGE, "longest_edge" },
         { 2, "\"resample\": 1", "\"resample\": 3", VP_ERR_UNSUPPORTED, "resample" },
         { 3, "\"max_patches\": 12", "\"max_patches\": null", VP_ERR_NOT_FOUND, "max_patches" },
         { 3, "\"height\": 56", "\"height\": 448", VP_ERR_MISMATCH, "size" },

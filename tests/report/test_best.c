@@ -36,6 +36,33 @@ static void test_best(void) {
     check_refused(run("best %%F/none --budget_ms 1"), 3, "/none: no such file or folder");
 }
 
+/* Notes are shown whether a configuration meets the budget or not, in text and JSON; files of one configuration are an error. */
+static void test_notes(void) {
+    truth t = truth_default();
+    t.samples = 20;
+    t.runs = 2;
+    write_sweep("noted", &t);
+    write_text(in_folder("noted/other.json"), "{\"a\": 1}");
+    for (int meets = 0; meets < 2; meets++) {
+        check_case("notes of best, in text and JSON, %s", meets ? "if the budget is met" : "if none meets it");
+        for (int is_json = 0; is_json < 2; is_json++) {
+            CHECK_INT(run("best %%F/noted --budget_ms %s%s", meets ? "100000" : "1", is_json ? " --json" : ""), !meets);
+            CHECK(strstr(last.err, "other.json is not a result file: skipped"));
+        }
+        if (!read_json(last.out)) continue;
+        CHECK(count_of(get(0, "warnings")) == 1 && json.nodes[get(0, "best")].type == (meets ? VP_JSON_OBJECT : VP_JSON_NULL));
+        if (meets) CHECK(json.nodes[get(get(0, "best"), "probability_within_budget")].type == VP_JSON_NULL); /* P95 needs 72 samples */
+    }
+    check_case("20 samples are 20 samples, however many of their runs are within the budget");
+    EXITS(run("best %%F/noted --budget_ms 100000 --percentile 50"), 0, out,
+          "100.0 % of 40 timed requests of 20 samples within it [83.9, 100.0]; the P50 meets it in 95.2 % of 1000 resamples");
+    check_case("two files of one configuration");
+    CHECK(system("cp \"$TEST_FOLDER\"/noted/made_imgsizetier-low_crops1_topk4_blocks12.json \"$TEST_FOLDER\"/noted/again.json") == 0);
+    for (int meets = 0; meets < 2; meets++) {
+        EXITS(run("best %%F/noted --budget_ms %s --json", meets ? "100000" : "1"), 2, err, " is the same configuration as ");
+        CHECK(strstr(last.err, "give only one of them") && strstr(last.err, "other.json is not a result file: skipped"));
+    }
+}
 
 /* texts and JSON of the choice: weights and blocks in its command, the nearest configurations, a budget that none meets */
 static void test_texts(void) {
@@ -104,7 +131,7 @@ static void test_ties(void) {
 }
 int main(void) {
     if (!program_begin("best")) return 1;
-    RUN_TESTS(test_best, test_ties, test_texts);
+    RUN_TESTS(test_best, test_notes, test_ties, test_texts);
     program_end();
     free(json_nodes);
     return check_done("test_best");

@@ -118,7 +118,7 @@ static void test_not_quiet(void) {
     check_verdict("%F/a %F/b", 0, "INCONCLUSIVE");
     check_verdict("%F/b %F/a", 0, "INCONCLUSIVE");
     check_verdict("%F/a %F/b --fail_on_unsure", 1, "INCONCLUSIVE");
-    CHECK(strstr(last.out, "latencies measured while other programs ran get no verdict"));
+    CHECK(strstr(last.out, "latencies measured while other programs ran get a verdict only beyond"));
     check_verdict("%F/a %F/b --force noise", 1, "SLOWER");
     CHECK(strstr(last.out, "the machine was not quiet") && !strstr(last.out, "get no verdict")); /* accuracies have a verdict */
     run("compare %%F/a %%F/b");
@@ -168,7 +168,7 @@ static void test_drift(void) {
         vp_comparison comparison, plain;
         double time = 0;
         CHECK_INT(vp_compare_ordered(ones, twos, 8, VP_SCALE_LOG, 0.02, 0.05, &time, &comparison), VP_OK);
-        CHECK(isnan(comparison.low) && comparison.verdict == VP_VERDICT_INCONCLUSIVE);
+        CHECK(isnan(comparison.low) && comparison.verdict == VP_VERDICT_SLOWER && comparison.p_difference == 1.0 / 128); /* a sign test */
         CHECK_INT(vp_compare_ordered(ones, rising, 7, VP_SCALE_LOG, 0.02, 0.05, &time, &comparison), VP_OK);
         CHECK_INT(vp_compare_paired(ones, rising, 7, VP_SCALE_LOG, 0.02, 0.05, &plain), VP_OK);
         CHECK(comparison.low == plain.low && time == 1);
@@ -176,6 +176,92 @@ static void test_drift(void) {
         CHECK(time > 1.5);
         CHECK_INT(vp_compare_ordered(ones, rising, 1, VP_SCALE_LOG, 0.02, 0.05, &time, &comparison), VP_ERR_RANGE);
     }
+}
+/* writes a folder with one configuration of `count` pairs: log times and scores */
+static void write_pairs(const char *name, const double *logs, const double *scores, int count, const char *more) {
+    char path[64], *text = (char *)malloc(64 * (size_t)count + 400), *at = text;
+    snprintf(path, sizeof path, "/%s/made_imgsizetier-low_crops2_topk4_blocks12.json", name);
+    mkdir(in_folder(name), 0700);
+    at += sprintf(at, "{\"dataset_name\": \"made\", \"accuracy_metric\": \"em\", \"top_k\": 4, \"num_active_blocks\": 12%s, \"per_sample_results\": [", more);
+    for (int i = 0; i < count; i++) at += sprintf(at, "%s{\"sample_id\": %d, \"T_total\": %.6f, \"accuracy\": %g}", i ? ", " : "", i, 50 * exp(logs[i]), scores[i]);
+    strcpy(at, "]}");
+    put_file(path, text);
+    free(text);
+}
+static double normal_of(vp_random *random) { return vp_normal_quantile((vp_random_below(random, 999998) + 1.0) / 1000000.0); }
+static double end_of(uint32_t row, const char *key, uint32_t which) { return number(vp_json_at(&json, get(row, key), which)); }
+/* Random pairs with any effect, spread, drift, kind of score and number: the verdict is what the printed interval says. */
+static void test_verdict_is_its_interval(void) {
+    enum { MOST = 60 };
+    static const char *const says[] = {"SAME", "SLOWER", "BETTER", "FASTER", "WORSE", "INCONCLUSIVE"};
+    int seen[6] = {0};
+    vp_random random;
+    vp_random_seed(&random, 56);
+    check_case("300 random pairs of sweeps: no verdict is weaker or stronger than its interval");
+    for (int draw = 0; draw < 300; draw++) {
+        const int count = 2 + (int)vp_random_below(&random, MOST - 2), graded = (int)vp_random_below(&random, 1);
+        const double spread = 0.002 * (double)(1 << vp_random_below(&random, 6)), effect = 0.02 * ((double)vp_random_below(&random, 4) - 2) * (draw % 7 ? 1 : 10),
+                     drift = draw % 5 ? 0 : 0.3, better = 0.25 * (double)vp_random_below(&random, 4);
+        double logs[2][MOST], scores[2][MOST];
+        for (int i = 0; i < count; i++) {
+            for (int side = 0; side < 2; side++) logs[side][i] = spread * normal_of(&random) + side * (effect + drift * (0.5 - (double)i / count));
+            scores[0][i] = graded ? vp_random_below(&random, 4) / 8.0 : 0;
+            scores[1][i] = (vp_random_below(&random, 999) < 1000 * better) ? 1 : scores[0][i];
+        }
+        write_pairs("p", logs[0], scores[0], count, "");
+        write_pairs("q", logs[1], scores[1], count, "");
+        run("compare %%F/p %%F/q --json");
+        if (!read_json(last.out)) continue;
+        for (uint32_t i = 0; i < count_of(get(0, "comparisons")); i++) {
+            const uint32_t row = vp_json_at(&json, get(0, "comparisons"), i);
+            const int is_time = is_text(get(row, "scale"), "log");
+            const double margin = number(get(0, is_time ? "margin" : "accuracy_margin")), low = end_of(row, "difference_interval", 0),
+                         high = end_of(row, "difference_interval", 1);
+            const char *expected = low > -margin && high < margin ? "SAME" : low > 0 ? is_time ? "SLOWER" : "BETTER"
+                                   : high < 0 ? is_time ? "FASTER" : "WORSE" : "INCONCLUSIVE";
+            if (json.nodes[get(row, "difference_interval")].type == VP_JSON_NULL) continue;
+            check_note(is_text(get(row, "verdict"), expected), __FILE__, __LINE__, "draw %d: [%g, %g] is not %s", draw, low, high, expected);
+            for (int k = 0; k < 6; k++) seen[k] += is_text(get(row, "verdict"), says[k]);
+        }
+    }
+    CHECK(seen[0] > 5 && seen[1] > 20 && seen[2] > 20 && seen[3] > 20 && seen[5] > 20);
+    check_case("all 202 answers become right, 20 times faster: decided, whatever the metric and the other programs");
+    double logs[2][202], scores[2][202];
+    for (int i = 0; i < 202; i++)
+        for (int side = 0; side < 2; side++) { logs[side][i] = 0.1 * normal_of(&random) - 3 * side; scores[side][i] = side; }
+    for (int known = 0; known < 2; known++) {
+        write_pairs("p", logs[0], scores[0], 202, known ? "" : ", \"accuracy_metric\": \"other\"");
+        write_pairs("q", logs[1], scores[1], 202, known ? "" : ", \"accuracy_metric\": \"other\"");
+        EXITS(run("compare %%F/p %%F/q --all"), 0, out, "1 FASTER, 1 BETTER");
+    }
+}
+/* Two equal sweeps, one after the other, on a machine that changes: log ratios fall from 0.2 to -0.1 */
+static void test_drift_is_named(void) {
+    enum { PAIRS = 13, DRAWS = 300 };
+    int named[2] = {0, 0};
+    double none[PAIRS] = {0};
+    vp_random random;
+    vp_random_seed(&random, 6);
+    check_case("a difference that drifts is named, and one that does not rarely");
+    for (int draw = 0; draw < DRAWS; draw++)
+        for (int drifts = 0; drifts < 2; drifts++) {
+            double logs[PAIRS], began, ended, ones[PAIRS], twos[PAIRS];
+            for (int i = 0; i < PAIRS; i++) {
+                logs[i] = drifts * (0.2 - 0.3 * i / (PAIRS - 1)) + 0.046 * normal_of(&random);
+                ones[i] = 1;
+                twos[i] = exp(logs[i]);
+            }
+            named[drifts] += vp_compare_drift(ones, twos, PAIRS, VP_SCALE_LOG, &began, &ended) <= 0.025;
+            if (!drifts || draw) continue;
+            write_pairs("p", none, none, PAIRS, "");
+            write_pairs("q", logs, none, PAIRS, "");
+            check_verdict("%F/p %F/q", 0, "INCONCLUSIVE");
+            CHECK(strstr(last.out, "\"reason\": \"drifts\"") && strstr(last.out, "\"samples_needed\": null"));
+            EXITS(run("compare %%F/p %%F/q --all"), 0, out, "drift: in T_total, B began ");
+            CHECK(strstr(last.out, " % faster, so the machine changed") && strstr(last.out, "More samples do not help: measure A and B in turns"));
+        }
+    printf("drift named in %d of %d drifting and in %d independent draws\n", named[1], DRAWS, named[0]);
+    CHECK(named[1] >= 0.99 * DRAWS && named[0] <= 0.05 * DRAWS);
 }
 static void test_not_comparable(void) {
     truth t = truth_default();
@@ -312,7 +398,7 @@ static void test_few(void) {
         put_file(side ? "/d/made_imgsizetier-low_crops2_topk4_blocks12.json" : "/c/made_imgsizetier-low_crops2_topk4_blocks12.json", text);
     }
     run("compare %%F/c %%F/d --all --margin 60");
-    CHECK(strstr(last.out, "accuracy +10.0 [+0.4, +23.1] points") && strstr(last.out, "INCONCLUSIVE: corrected McNemar p 0.250"));
+    CHECK(strstr(last.out, "accuracy +10 [0, +23] points") && strstr(last.out, "points     40  INCONCLUSIVE\n"));
     CHECK(strstr(last.out, " more samples should decide the inconclusive cases if the spread and the difference stay the same") && !strstr(last.out, "not worth it"));
     check_case("report: one slow sample of three, and the ratio of means keeps a positive interval");
     mkdir(in_folder("e"), 0700);
@@ -469,7 +555,8 @@ static void test_texts(void) {
 
 int main(void) {
     if (!program_begin("compare")) return 1;
-    RUN_TESTS(test_compare, test_verdict, test_not_quiet, test_drift, test_not_comparable, test_plan, test_few,
+    RUN_TESTS(test_compare, test_verdict, test_not_quiet, test_drift, test_verdict_is_its_interval, test_drift_is_named,
+              test_not_comparable, test_plan, test_few,
               test_unknown_range, test_color, test_texts);
     program_end();
     free(json_nodes);

@@ -307,7 +307,7 @@ static double request_ms[REQUESTS * VP_LATENCY_STAGE_COUNT];
 static uint32_t request_config[REQUESTS], request_size[REQUESTS];
 
 static void test_latency_rows(void) {
-    vp_latency_request r = {3, 384, 20, 430, 5, 1, 8, 64, 16, 0, 0, 0};
+    vp_latency_request r = {3, 384, 20, 430, 5, 1, 8, 64, 16, 0, 0, 0, 0, {0}};
     double x[VP_LATENCY_COLUMNS_LIMIT];
     int32_t columns = 0, s, j;
     int row = 0;

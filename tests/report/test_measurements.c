@@ -13,7 +13,7 @@ enum { ROWS = 4 };
 static struct result_file files[3];
 static double values[3][COLUMN_COUNT][ROWS], runs[3][2 * ROWS];
 static size_t run_at[3][ROWS + 1];
-static struct results results = {files, 2, NULL, 0, {NULL, 0}, {NULL, 0}};
+static struct results results = {.files = files, .count = 2};
 static struct text_list warnings;
 static struct measurements got;
 
@@ -29,7 +29,6 @@ static void make(void) {
         knob_set_text(&file->knobs, KNOB_TIER, f ? "high" : "medium");
         file->device = (char *)(size_t)"cpu: made";
         file->model = (char *)(size_t)"made";
-        file->variant = file->variant_name = (char *)(size_t)"";
         knob_set_text(&file->knobs, KNOB_WEIGHTS, "bf16");
         knob_set_number(&file->knobs, KNOB_TOP_K, 4 + f);
         knob_set_number(&file->knobs, KNOB_BLOCKS, 12 + f);
@@ -58,7 +57,7 @@ static int measure(const char *words, int64_t *experts) {
     text_list_free(&warnings);
     listen_begin();
     int code = options_of_words(&options, &command_fit, words);
-    if (!code) code = measurements_make(number_of(&options, "num_experts"), &results, experts, &got, &warnings);
+    if (!code) code = measurements_make(number_of(&options, "num_experts"), &results, experts, NULL, &got, &warnings);
     listen_end();
     options_free(&options);
     return code;

@@ -124,19 +124,19 @@ static void test_key(void) {
 static void test_readers(void) {
     document d;
     char line[1000];
-    check_case("report: variants are a knob, stages are reported as unknown");
+    check_case("report: models and members of the request are knobs, stages are reported as unknown");
     RUNS(0, "report %F/out");
     CHECK(strstr(last.out, "unchanged model-a detail=low") && strstr(last.out, "stage times are unknown from outside a server"));
-    CHECK(strstr(last.out, "variant model-b detail=high") && strstr(last.out, "model model-b at http://127.0.0.1:"));
+    CHECK(strstr(last.out, "model x detail") && strstr(last.out, "model model-b at http://127.0.0.1:"));
     CHECK(!strstr(last.out, "idle") && !strstr(last.out, "differ in their model"));
     if (CHECK(cli_json("report %F/out --json", 0, &d))) {
         const uint32_t configurations = member(&d, member(&d, 0, "e1_stage_decomposition"), "configurations");
         CHECK_INT(d.nodes[configurations].count, 6);
-        CHECK(is_text(&d, configurations + 1, "variant", "model-a detail=high") && is_null(&d, configurations + 1, "top_k"));
+        CHECK(is_text(&d, member(&d, configurations + 1, "knobs"), "image_url.detail", "high") && is_null(&d, configurations + 1, "top_k"));
         free(d.nodes);
     }
     RUNS(0, "report %F/out --csv");
-    CHECK(!strncmp(last.out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples,variant,endpoint,", 80));
+    CHECK(!strncmp(last.out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples,endpoint,endpoint_model,", 86));
     RUNS(0, "report %F/out --html");
     CHECK(strstr(last.out, "Nothing is predicted") && !strstr(last.out, "vision, ms"));
     check_case("best prints the request, compare pairs variants, merge reads the journal, score prints the answers, fit rejects a server");

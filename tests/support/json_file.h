@@ -2,7 +2,7 @@
 #ifndef JSON_FILE_H
 #define JSON_FILE_H
 #include "vlmprof_json.h"
-typedef struct json_file { char *text; vp_json_node *nodes; vp_json json; } json_file;
+typedef struct file_of_json { char *text; vp_json_node *nodes; vp_json json; } json_file;
 static inline int json_open(const char *path, json_file *file) {
     size_t bytes, needed = 0;
     memset(file, 0, sizeof *file);

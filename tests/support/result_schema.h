@@ -278,7 +278,7 @@ static void put_row_schema(void) {
 }
 static void put_knob_schema(const struct knob *knob) {
     member(knob->key);
-    put_type(knob->type == KNOB_IS_NUMBER ? "integer" : knob->type == KNOB_IS_OBJECT ? "object" : "string", knob->null != NULL);
+    put_type(knob->type == KNOB_IS_NUMBER ? "integer" : knob->type == KNOB_IS_JSON ? "object" : "string", knob->null != NULL);
     put_words(knob->words, NULL, knob->null);
     if (knob->type == KNOB_IS_NUMBER) put_int(&schema_writer, "minimum", 0);
     if (knob->type == KNOB_IS_TEXT && knob->choices) {
@@ -306,14 +306,14 @@ static char *result_schema(void) {
              "what was not measured is null, never 0. Made from the rows of cli/results: build/tests/test_schema --write.");
     put_type("object", 0);
     begin_list("required");
-    for (int knob = 0; knob < KNOB_COUNT; knob++) /* files of older versions lack the others */
+    for (int knob = 0; knob < KNOB_OWN; knob++) /* files of older versions lack the others */
         if ((KNOBS[knob].always & KNOB_IN_RESULTS) && knob != KNOB_IMAGE && knob != KNOB_WEIGHTS) vp_json_string(&schema_writer, KNOBS[knob].key);
     for (size_t k = 0; k < TABLES; k++) for (uint32_t i = 0; i < tables[k]->count; i++)
         if (!tables[k]->rows[i].is_optional && strcmp(tables[k]->rows[i].key, "image_knob_value")) vp_json_string(&schema_writer, tables[k]->rows[i].key);
     vp_json_end_array(&schema_writer);
     put_bool(&schema_writer, "additionalProperties", 0);
     member("properties");
-    for (int knob = 0; knob < KNOB_COUNT; knob++) put_knob_schema(&KNOBS[knob]);
+    for (int knob = 0; knob < KNOB_OWN; knob++) put_knob_schema(&KNOBS[knob]);
     for (size_t k = 0; k < TABLES; k++) for (uint32_t i = 0; i < tables[k]->count; i++) put_field(tables[k], &tables[k]->rows[i]);
     end_member();
     vp_json_end_object(&schema_writer);

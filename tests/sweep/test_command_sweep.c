@@ -97,7 +97,7 @@ static void test_sweep(void) {
     make_data("{\"id\": \"three\", \"question\": \"Only words?\", \"answers\": []}\n");
     EXITS(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0, err, "synthetic weights");
     CHECK(strstr(last.err, "1 of 3 samples have no image: their requests are text only") != NULL);
-    CHECK(lines_without_progress() == 2 || (lines_without_progress() == 3 && strstr(last.err, "no CUDA"))); /* a build for GPUs says where it went */
+    CHECK(lines_without_progress() == 3 || (lines_without_progress() == 4 && strstr(last.err, "no CUDA"))); /* a build for GPUs says where it went */
     CHECK(last.out && strstr(last.out, "  output_tokens_per_s  scored ") && strstr(last.out, " accuracy\n"));
     CHECK(last.out && strstr(last.out, "accuracy: [low, high] is a 95 % interval\n"));
     CHECK(last.out && strstr(last.out, "\n  small-set_imgsizetier-low_crops1_topk1_blocks4     3  "));
@@ -126,10 +126,10 @@ static void test_sweep(void) {
     }
     check_case("sweep: a grid can grow; a different plan is rejected");
     EXITS(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0, err, "(3 measured now");
-    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --seed 7", 2, "another plan");
-    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --seed 7", 2, "another plan: --seed 42 instead of 7; use");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 1", 2, "another plan: --ignore_eos true instead of false, --num_runs_per_sample 2 instead of 1; use");
     CHECK_INT(unlink(in_folder("out/journal.jsonl")), 0);
-    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan: --num_runs_per_sample 2 instead of 1; use");
     write_text(in_folder("out/journal.jsonl"), "something else\n");
     REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos", 2, "is not a journal");
     remove_folder(in_folder("out"));
@@ -260,9 +260,9 @@ static void test_full_plan(void) {
     check_case("--plan on a full disk");
     if (access("/dev/full", W_OK)) { check_skip("a full disk", "there is no /dev/full"); return; }
     CHECK_INT(cli_with(SWEEP GRID "--plan", NULL, "/dev/full", 0), 5);
-    CHECK(last.err_lines == 2 && strstr(last.err, "\nvlmprof: stdout cannot be written: No space left on device\n"));
+    CHECK(last.err_lines == 3 && strstr(last.err, "\nvlmprof: stdout cannot be written: No space left on device\n"));
     CHECK_INT(cli_with(SWEEP GRID "--plan --json", NULL, "/dev/full", 0), 5);
-    CHECK(last.err_lines == 2 && strstr(last.err, "\nvlmprof: stdout cannot be written: No space left on device\n"));
+    CHECK(last.err_lines == 3 && strstr(last.err, "\nvlmprof: stdout cannot be written: No space left on device\n"));
 }
 
 /* ---------------------------------------------------------------------------------------------------- load by other processes */
