@@ -130,6 +130,8 @@ int folder_check(const char *path) {
     char *folder = slash && slash > path ? copy_text(path, (size_t)(slash - path)) : NULL;
     int code = 0;
     if (is_folder(path)) code = complain(EXIT_OUTPUT, "%s: cannot be written: this is a folder", path);
+    else if (folder && vp_path_kind(folder) == VP_PATH_NONE)
+        code = complain(EXIT_OUTPUT, "%s: cannot be written: there is no folder %s", path, folder);
     else if (folder && !is_folder(folder))
         code = complain(EXIT_OUTPUT, "%s: cannot be written: %s: %s", path, folder, no_folder_reason(folder));
     free(folder);
