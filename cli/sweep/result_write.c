@@ -725,8 +725,8 @@ static int write_result(struct journal_index *index, const struct index_configur
     if (!code && file->result != VP_OK) {
         char line[LINE_BYTES];
         error_line(line, sizeof line, file->result, &file->error);
-        code = complain(EXIT_OUTPUT, "%s; the journal has its points: free some space and run the same command again",
-                        line);
+        code = complain(EXIT_OUTPUT, "%s; the journal has its points: %srun the same command again", line,
+                        strstr(line, strerror(ENOSPC)) ? "free some space and " : "");
     }
     unfinished_end(&unfinished);
     if (!code) {
