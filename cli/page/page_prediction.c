@@ -207,7 +207,8 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
 void page_predictions(struct text_buffer *out, const struct report *report) {
     page_folded_open(out, "predicted", "Predicted against measured",
                      "Each configuration is predicted from all others, with the errors.", 0);
-    if (are_all_served(report->results)) page_add(out, "<p>Nothing is predicted: %s.</p>", STAGES_UNKNOWN_TEXT);
+    if (are_all_served(report->results))
+        page_add(out, "<p>Nothing is predicted: the files are of servers, not of vlmprof's engine.</p>");
     else page_fitted(out, report);
     page_folded_close(out);
 }

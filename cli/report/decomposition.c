@@ -246,8 +246,18 @@ static void add_points(struct xy_list *points, const struct curve_kind *kind, co
         xy_add(points, x, result_at(file, kind->y_column, row));
     }
 }
-/* A curve for each language model, over all image sizes. A language model is a combination of top_k, number of blocks
- * and weights, or a server's knobs. */
+/* Returns 1 if two files are of one curve: of the same language model, whatever their image size. A language model is a
+ * combination of top_k, number of blocks and weights, or a server's knobs. An image's cost depends on its tokens,
+ * whatever sets their number, so the request's knobs do not distinguish it. */
+static int is_same_curve(const struct curve_kind *kind, const struct result_file *left,
+                         const struct result_file *right) {
+    const int last = kind->y_column == COLUMN_IMAGE_OUTSIDE ? KNOB_OWN : KNOB_COUNT;
+    int differ = 0;
+    for (int axis = 0; axis < last && !differ; axis++)
+        differ = knob_is_axis(axis) && axis != KNOB_SIZE && compare_axis(left, right, axis);
+    return !differ;
+}
+/* A curve for each language model. */
 static void language_curves(struct curve_list *curves, const struct results *results, size_t group_index,
                             const struct curve_kind *kind) {
     const struct result_group *group = &results->groups[group_index];
@@ -257,16 +267,19 @@ static void language_curves(struct curve_list *curves, const struct results *res
         struct xy_list points = {NULL, 0, 0};
         const struct result_file *model = &files[first];
         char label[KNOB_TEXT_BYTES];
+        size_t count = 0;
         if (is_done[first]) continue;
         for (size_t i = first; i < group->count; i++) {
-            int differ = 0;
-            for (int axis = 0; axis < KNOB_COUNT && !differ; axis++)
-                differ = knob_is_axis(axis) && axis != KNOB_SIZE && compare_axis(&files[i], model, axis);
-            if (differ) continue;
+            if (!is_same_curve(kind, &files[i], model)) continue;
             is_done[i] = 1;
+            count++;
             add_points(&points, kind, &files[i]);
         }
-        add_curve(curves, group_index, kind, language_text(model, label)[0] ? label : "all", &points);
+        language_text(model, label);
+        if (kind->y_column == COLUMN_IMAGE_OUTSIDE)
+            snprintf(label, sizeof label, "%s",
+                     count < group->count ? knob_text(&model->knobs, KNOB_ENDPOINT_MODEL) : "");
+        add_curve(curves, group_index, kind, label[0] ? label : "all", &points);
     }
     free(is_done);
 }

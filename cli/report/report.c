@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char STAGES_UNKNOWN_TEXT[] = "stage times are unknown from outside a server";
 
 /* ---- roofs */
 /* The roofs: as given, otherwise the best rates of any stage that takes at least 1 % of a request. */
@@ -523,6 +522,43 @@ int report_has_stages(const struct report *report) {
         is_known |= report->items[i].mean[METRIC_VISION] > 0 || report->items[i].mean[METRIC_PREFILL] > 0;
     return is_known;
 }
+const char *stages_unknown_text(const struct report *report) {
+    if (report_has_stages(report)) return NULL;
+    for (size_t i = 0; i < report->results->count; i++)
+        if (report->results->files[i].outside.pairs && isfinite(report->results->files[i].outside.ms))
+            return "stage times are unknown from outside a server, except for the cost of an image";
+    return "stage times are unknown from outside a server";
+}
+/* The cost of an image, which twins measure from outside a server. */
+static void find_image_cost(struct report *report) {
+    const struct outside *only = NULL;
+    vp_estimate cost = {0, HUGE_VAL, -HUGE_VAL}, share = cost;
+    size_t known = 0;
+    int64_t pairs = 0, left_out = 0;
+    char range[64], shares[64], set[80];
+    for (size_t i = 0; i < report->results->count; i++) {
+        const struct outside *outside = &report->results->files[i].outside;
+        if (!report->results->files[i].is_served || !outside->pairs) continue;
+        pairs += outside->pairs;
+        left_out += outside->left_out;
+        if (!isfinite(outside->ms)) continue;
+        only = known++ ? NULL : outside;
+        cost.low = fmin(cost.low, outside->ms);
+        cost.high = fmax(cost.high, outside->ms);
+        share.low = fmin(share.low, outside->ms / outside->image_ms);
+        share.high = fmax(share.high, outside->ms / outside->image_ms);
+    }
+    if (pairs && !known)
+        text_list_add(&report->findings, "the cost of an image is unknown: %lld pairs of twins, %lld left out",
+                      (long long)pairs, (long long)left_out);
+    if (!known) return;
+    if (only) snprintf(range, sizeof range, "%.50s ms", number_measured(only->ms, only->low, only->high).text);
+    else range_text("%.3g", cost.low, cost.high, "ms", range);
+    text_list_add(&report->findings,
+                  "an image takes %s, %s of the time to the first token (by twins; T_image_outside)%s", range,
+                  isfinite(share.high) ? shares_text(share.low, share.high, shares) : "an unknown share",
+                  set_text(known, report->results->count, set));
+}
 /* From outside a server, only the first token divides the time of a request. */
 static void find_first_token(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -532,7 +568,8 @@ static void find_first_token(struct report *report) {
         if (share < low) low = share;
         if (share > high) high = share;
     }
-    if (!report_has_stages(report)) text_list_add(&report->findings, "%s", STAGES_UNKNOWN_TEXT);
+    if (stages_unknown_text(report)) text_list_add(&report->findings, "%s", stages_unknown_text(report));
+    find_image_cost(report);
     if (high > 0)
         text_list_add(&report->findings, "the time to the first token is %s of a request",
                       shares_text(low, high, shares));
@@ -686,7 +723,7 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_text(writer, "dataset_name", file->dataset_name);
     for (int knob = 0; knob < KNOB_OWN; knob++) {
         const int is_unknown = file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE;
-        if (KNOBS[knob].of == KNOB_OF_SWEEP) continue;
+        if (KNOBS[knob].of == KNOB_OF_SWEEP || KNOBS[knob].in_knobs) continue;
         if ((is_unknown || !knob_is_set(&file->knobs, knob)) && !(KNOBS[knob].always & KNOB_IN_REPORTS)) continue;
         if (is_unknown) {
             put_null(writer, KNOBS[knob].key);

@@ -43,8 +43,8 @@ struct report {
     struct category_rows categories;
 };
 
-/* Replaces the stages in reports of only servers. */
-extern const char STAGES_UNKNOWN_TEXT[];
+/* Replaces the stages in reports of only servers; NULL if they are known. */
+const char *stages_unknown_text(const struct report *report);
 int report_has_stages(const struct report *report); /* returns 1 if stages are known: of the engine, or from a server */
 
 /* results must live as long as the report. report_add_categories reads the result files again for --by FIELD (may be

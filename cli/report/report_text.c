@@ -140,7 +140,7 @@ static void write_latencies(struct document *document, const struct report *repo
                           TPOT_TOKENS_LEAST);
             break;
         }
-        if (!report_has_stages(report)) document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
+        if (stages_unknown_text(report)) document_text(document, BLOCK_LINE, "%s", stages_unknown_text(report));
         served_terms_add(document, explained, sizeof explained / sizeof *explained);
         return;
     }
@@ -178,7 +178,13 @@ static void write_outside(struct document *document, const struct report *report
                                                 "it (check with vlmprof audit)");
     for (size_t i = 0; i < report->curves.count; i++) {
         const struct curve *curve = &report->curves.items[i];
-        if (strcmp(curve->name, "image") || !isfinite(curve->slope.value)) continue;
+        if (strcmp(curve->name, "image")) continue;
+        if (!isfinite(curve->slope.value)) {
+            document_text(document, BLOCK_LINE, "%s: no line over image tokens: %s%s", curve->label,
+                          curve->bin_count == 1 ? "all images have as many: " : "too few samples",
+                          curve->bin_count == 1 ? number_plain(curve->bins[0].x).text : "");
+            continue;
+        }
         document_text(document, BLOCK_LINE, "%s: %s ms fixed + %s ms per image token (line through %zu samples, R2 %s)",
                       curve->label,
                       number_measured(curve->intercept.value, curve->intercept.low, curve->intercept.high).text,

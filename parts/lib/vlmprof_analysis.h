@@ -154,7 +154,7 @@ typedef struct vp_comparison {
 } vp_comparison;
 /* Compares paired values.
  * in:      margin  > 0, on the scale;  alpha  0..0.5: the interval is at 1 - alpha. For one of m comparisons, alpha / m
- *          makes all m verdicts and intervals hold together (Bonferroni)
+ *          makes all m verdicts and intervals valid together (Bonferroni)
  * returns: VP_OK; VP_ERR_RANGE: fewer than 2 pairs, values that are not finite or invalid for the scale, margin or
  * alpha out of range
  * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else

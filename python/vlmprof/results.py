@@ -1,28 +1,30 @@
 """vlmprof's result files and traces as pandas DataFrames.
 
-    python -m vlmprof.results build/demo                    # a table, * marks the Pareto front
-    python -m vlmprof.results --trace build/trace.json      # the operations with the most self time
+    python -m vlmprof.results build/demo        # a table, * marks the Pareto front
 
 A folder of result files (samples/result.schema.json) becomes two tables: one row for each configuration, one for each
-sample. The columns are what the files have: settings, which come before the accuracy, and every P50 of latency. A knob
-is a setting that differs between the files. vlmprof.plots draws them."""
+sample. The columns are what the files have: settings, which come before the accuracy, every P50 of latency, and the
+fields of the samples' records. A knob is a setting that differs between the files. vlmprof.plots draws them."""
 from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
 import re
 import statistics
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Union
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PathLike = Union[str, Path]
 TRACED = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "kernel", "gpu_memcpy", "gpu_memset")
-BOOKKEEPING = {"schema", "plan", "status", "num_ok", "num_failed", "num_missing", "data_hash"}  # no settings
+OURS = re.compile("T_|TTFT|stage_|accuracy(_low|_high)?$|(samples|file|id|dataset_name)$")
+BOOKKEEPING = {"schema", "plan", "status", "num_ok", "num_failed", "num_missing", "data_hash", "latency_stats",
+               "per_sample_results"}  # no settings
 
 
 def need_pandas() -> Any:
@@ -48,44 +50,56 @@ def files_of(folder: PathLike) -> Iterator[Tuple[Path, Dict[str, Any]]]:
                 yield path, result
 
 
-def _median(values: Iterable[Any]) -> Optional[float]:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
-
-
 def _complete(path: Path, result: Dict[str, Any]) -> Dict[str, Any]:
     """A result file of another engine with what vlmprof sweep writes in addition; its interval is unknown."""
     if "schema" in result:
         return result
     rows = [row for row in result["per_sample_results"] if row.get("status", "ok") == "ok"]
-    scores = [row["accuracy"] for row in rows if row.get("accuracy") is not None]
-    times = {key for row in rows for key, value in row.items() if isinstance(value, float) and re.match("T_|TTFT", key)}
-    own = {"dataset_name": path.name.split("_imgsize")[0].split(".")[0], "num_ok": len(rows),
-           "latency_stats": {name + "_p50": _median(row.get(name) for row in rows) for name in sorted(times)}}
-    own.update({key: value for key, value in result.items() if key != "accuracy"})
-    return {**own, "accuracy": result.get("accuracy", sum(scores) / len(scores) if scores else None),
-            "accuracy_interval": None}
+    known = {key: [row[key] for row in rows if isinstance(row.get(key), (int, float))]
+             for key in sorted({key for row in rows for key in row if re.match("T_|TTFT|accuracy$", key)})}
+    scores = known.pop("accuracy", [])
+    return {"dataset_name": path.name.split("_imgsize")[0].split(".")[0], "num_ok": len(rows),
+            "latency_stats": {f"{key}_p50": statistics.median(values) for key, values in known.items() if values},
+            **{key: value for key, value in result.items() if key != "accuracy"}, "accuracy_interval": None,
+            "accuracy": result.get("accuracy", sum(scores) / len(scores) if scores else None)}
+
+
+def _plain(value: Any) -> Any:
+    """A number or text as it is; any other value as JSON, and a text that could be taken for it."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)) \
+            or re.fullmatch(r'[-+.\deE]+|true|false|null|[\[{"].*', str(value) * isinstance(value, str), re.DOTALL):
+        return json.dumps(value, sort_keys=True)
+    return value
 
 
 def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
-    """A file's settings: its members before the accuracy that are one text or number, and its "knobs".
+    """A file's settings: its members before the accuracy, and the parts of those that are objects or lists.
 
-    >>> settings_of({"schema": "x", "tier": "low", "knobs": {"batch": 2}, "accuracy": 0.5, "num_runs": 3})
-    {'tier': 'low', 'batch': 2}
+    >>> settings_of({"tier": "low", "range": [1, 2], "knobs": {"batch": 2, "id": True}, "accuracy": 0.5, "num_runs": 3})
+    {'tier': 'low', 'batch': 2, 'knobs.id': 'true', 'range[]': '[1, 2]'}
     """
-    settings = {}
-    for key, value in result.items():
-        if key == "accuracy":
-            break
-        if key not in BOOKKEEPING and not isinstance(value, (dict, list)):
-            settings[key] = value
-    return {**settings, **result.get("knobs", {})}
+    head = [key for key in itertools.takewhile("accuracy".__ne__, result) if key not in BOOKKEEPING]
+    parts = {key: result[key] for key in head if isinstance(result[key], (dict, list)) and not re.match("T_|TTFT", key)}
+    settings = {f"knobs.{key}" if OURS.match(key) and key != "dataset_name" else key: result[key] for key in head
+                if not isinstance(result[key], (dict, list))}
+    taken = {*settings, *(key for row in result.get("per_sample_results", []) for key in row)}
+    for key, part in {"knobs": result.get("knobs", {}), **parts}.items():
+        for name, value in part.items() if isinstance(part, dict) else [("", part)]:
+            if key not in ("knobs", "request_knobs"):
+                name = f"{key}[{name}]"
+            settings[f"{key}.{name}" if name in taken or OURS.match(name) else name] = _plain(value)
+    return settings
 
 
 def knobs_of(configurations: pd.DataFrame) -> List[str]:
-    """The settings that differ between the configurations: those that name them."""
-    names = configurations.attrs.get("settings", [])
-    return [name for name in names if name != "dataset_name" and configurations[name].nunique(dropna=False) > 1]
+    """The settings that differ between the configurations: those that name them. A part of an object, such as a tier's
+    range, only if it tells apart what the others do not."""
+    knobs = ["dataset_name"]
+    for name in sorted(configurations.attrs.get("settings", []), key=lambda name: name.endswith("]")):
+        base = knobs if name.endswith("]") else knobs[:1]
+        groups = [configurations.groupby(names, dropna=False, sort=False).ngroups for names in (base, [*base, name])]
+        knobs += [name] * (name != "dataset_name" and groups[0] < groups[1])
+    return knobs[1:]
 
 
 def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
@@ -104,8 +118,10 @@ def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
         for row in result["per_sample_results"]:
             own = {key: value for key, value in row.items() if not isinstance(value, (dict, list))}
             stages = {f"stage_{key}": value for key, value in (row.get("stages") or {}).items()}
-            metadata = row.get("metadata") or {}
-            samples.append({**settings, **own, **stages, "id": metadata.get("id", row.get("sample_id")),
+            record = row.get("metadata") or {}
+            fields = {f"metadata.{key}" if key in {**own, **settings} or OURS.match(key) else key: value
+                      for key, value in record.items() if key != "id" and not isinstance(value, (dict, list))}
+            samples.append({**fields, **own, **stages, **settings, "id": record.get("id", row.get("sample_id")),
                             "file": path.name})
     if not configurations:
         raise FileNotFoundError(f"{folder}: there is no result file of vlmprof sweep in it")
@@ -118,11 +134,16 @@ def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def names_of(configurations: pd.DataFrame) -> List[str]:
-    """A short name for each configuration, from the knobs that differ: "low, top_k 2"."""
-    knobs = knobs_of(configurations)
-    return [", ".join(str(row[knob]) if isinstance(row[knob], str) else f"{knob} {row[knob]:g}" for knob in knobs
-                      if row[knob] is not None and row[knob] == row[knob]) or str(row["dataset_name"])
-            for _, row in configurations.iterrows()]
+    """A name for each configuration, from the knobs that differ: "low, top_k 2"."""
+    knobs, names = knobs_of(configurations), []
+    for text in ("{1}", "{0} {1!r}"):  # the second if two names would be equal
+        names = [", ".join(text.format(knob, value) if isinstance(value, str) else
+                           f"{knob} {value:g}" if float(f"{value:g}") == value else f"{knob} {value}"
+                           for knob, value in row[knobs].dropna().items()) or str(row["dataset_name"])
+                 for _, row in configurations.iterrows()]
+        if len(set(zip(names, configurations["dataset_name"]))) == len(names):
+            break
+    return names
 
 
 def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.DataFrame:
@@ -153,8 +174,8 @@ def load_trace(path: PathLike) -> pd.DataFrame:
     pandas = need_pandas()
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         trace = json.load(file)
-    index = r"\[\d+\]$" if "dropped_steps" in trace else "$^"  # decode[0], decode[1], .. of our own traces are one name
-    rows = [{"name": re.sub(index, "", re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"])),
+    numbered = r"\[\d+\]$" if "dropped_steps" in trace else "$^"  # decode[0], decode[1], .. of our traces are one name
+    rows = [{"name": re.sub(numbered, "", re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"])),
              "kind": event["cat"], "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"],
              "duration_us": event["dur"], "args": event.get("args", {})}
             for event in trace["traceEvents"] if event.get("ph") == "X" and event.get("cat") in TRACED
@@ -185,28 +206,17 @@ def load_trace(path: PathLike) -> pd.DataFrame:
 def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m vlmprof.results",
                                      description="Prints what vlmprof measured, from its files.")
-    parser.add_argument("folder", nargs="?", help="result files of vlmprof sweep")
-    parser.add_argument("--trace", help="trace of vlmprof run --profile --trace: prints its operations")
-    parser.add_argument("--top", type=int, default=5, help="operations to print (default %(default)s)")
+    parser.add_argument("folder", help="result files of vlmprof sweep")
     options = parser.parse_args(arguments)
-    if not options.folder and not options.trace:
-        parser.error("nothing to load: give a folder of result files, or --trace FILE")
     try:
         need_pandas().set_option("display.width", 160, "display.max_columns", 30, "display.max_rows", None)
-        if options.folder:
-            configurations, samples = load(options.folder)
-            columns = ["dataset_name", *knobs_of(configurations), "samples", "T_total_p50", "TTFT_p50", "accuracy",
-                       "accuracy_low", "accuracy_high"]
-            table = configurations[[name for name in columns if name in configurations.columns]].copy()
-            table.insert(0, "front", ["*" if index in front(configurations).index else "" for index in table.index])
-            print(table.sort_values(["dataset_name", "T_total_p50"]).round(3).to_string(index=False))
-            print(f"{len(configurations)} configurations, {len(samples)} samples; times are ms")
-        if options.trace:
-            operations = load_trace(options.trace)
-            sums = operations.groupby(["kind", "name"]).agg(calls=("name", "size"), total_us=("duration_us", "sum"),
-                                                            self_us=("self_us", "sum"))
-            print(sums.sort_values("self_us", ascending=False).head(options.top).to_string(float_format="%.3f"))
-            print(f"{len(operations)} operations")
+        configurations, samples = load(options.folder)
+        columns = ["dataset_name", *knobs_of(configurations), "samples", "T_total_p50", "TTFT_p50", "accuracy",
+                   "accuracy_low", "accuracy_high"]
+        table = configurations[[name for name in columns if name in configurations]].copy()
+        table.insert(0, "front", ["*" if index in front(configurations).index else "" for index in table.index])
+        print(table.sort_values(["dataset_name", "T_total_p50"]).round(3).to_string(index=False))
+        print(f"{len(configurations)} configurations, {len(samples)} samples; times are ms")
     except (ImportError, OSError, ValueError, KeyError) as error:
         print(f"vlmprof.results: {error}", file=sys.stderr)
         return 3

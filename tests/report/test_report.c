@@ -571,6 +571,21 @@ static void test_own_engine(void) {
     }
     run("compare %%F/fast %%F/slow");
     CHECK(strstr(last.out, "about 4 more samples should decide")); /* by their signs */
+    make_empty(in_folder("twins"));
+    for (int i = 0, tokens = 64, ms = 10; i < 2; i++, tokens = 256, ms = 30) {
+        check_case("twins: the cost of an image is a finding; %s", i ? "a line over image tokens, over the knob's values" : "one size gives no line");
+        int used = snprintf(text, sizeof text, "{\"dataset_name\": \"d\", \"endpoint\": \"http://a\", \"endpoint_model\": \"m\", \"request_knobs\": {\"size\": %d}, "
+                            "\"T_image_outside\": {\"ms\": %d, \"low\": 9, \"high\": 31, \"level\": 0.95, \"pairs\": 12, \"TTFT_image\": %d, \"TTFT_text\": %d, "
+                            "\"floor_ms\": 1}, \"per_sample_results\": [", tokens, ms, 2 * ms, ms);
+        for (int k = 0; k < 2; k++)
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s{\"sample_id\": %d, \"T_total\": 90, \"TTFT\": 60, \"T_image_outside\": "
+                             "{\"ms\": %d, \"image_tokens\": %d}}", k ? ", " : "", k, ms + k, tokens);
+        strcat(text, "]}");
+        write_text(in_folder(i ? "twins/b.json" : "twins/a.json"), text);
+        EXITS(run("report %%F/twins"), 0, out, i ? "\n  an image takes 10 to 30 ms, 50.0 % of the time to the first token" : "\n  an image takes 10 [9, 31] ms, 50.0 %");
+        CHECK(strstr(last.out, i ? " ms per image token (line through 4 samples" : "all: no line over image tokens: all images have as many: 64\n"));
+        CHECK(!strstr(last.out, "stage times are unknown from outside a server\n"));
+    }
     check_case("a finding that ranks only some configurations says so; a CPU report does not speak of a device");
     truth t = truth_default();
     t.size_count = 2;
