@@ -336,8 +336,8 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
         != VP_OK)
         return 0;
     if (!isfinite(comparison->low))
-        row->reason = by_ratio ? "all ratios are equal: no spread, no interval"
-                               : "all differences are equal and the metric's range is unknown: no interval";
+        row->reason = by_ratio ? "all ratios are equal: no interval, only a sign test"
+                               : "all differences are equal and the metric's range is unknown: only a sign test";
     return 1;
 }
 /* Returns 1 if other programs or a virtual machine's host used CPU time while a pair of the row was measured, on either
@@ -614,6 +614,7 @@ static void adjust_verdicts(struct comparison_job *job) {
         struct compared_row *row = &job->rows[i];
         double margin = margin_of(job, row), effect = is_latency(row->which) ? job->effect : 2 * margin;
         double alpha = COMPARE_ALPHA / (double)job->family;
+        const size_t signs = (size_t)ceil(1 - log2(alpha)); /* pairs that a sign test needs if all agree */
         size_t confirming;
         /* no number of samples decides between the ends of a drift; without a measured spread, a sign test may */
         vp_result planned = row->reason || row->is_drifting ? VP_ERR_RANGE
@@ -622,15 +623,14 @@ static void adjust_verdicts(struct comparison_job *job) {
                                 : vp_compare_accuracy_plan(isfinite(row->deviation) ? row->deviation : 0,
                                                            row->range.high - row->range.low, row->test == TEST_RATES,
                                                            margin, effect, alpha, 0.95, &row->needed);
-        if (planned != VP_OK)
-            row->needed = row->reason && fabs(job->verdicts[i].estimate) > 0 ? (size_t)ceil(1 - log2(alpha)) : 0;
+        if (planned != VP_OK) row->needed = row->reason && fabs(job->verdicts[i].estimate) > 0 ? signs : 0;
         /* an accuracy's change beyond the margin needs fewer samples to be found than a verdict of SAME */
         row->to_decide = row->needed;
         effect = fabs(job->verdicts[i].estimate);
         if (planned == VP_OK && !is_latency(row->which) && effect > margin
             && vp_compare_plan(row->deviation, 0.999 * effect, effect, alpha, 0.95, &confirming) == VP_OK
-            && confirming < row->needed && confirming > job->verdicts[i].count)
-            row->to_decide = confirming;
+            && confirming < row->needed && (confirming > job->verdicts[i].count || signs > job->verdicts[i].count))
+            row->to_decide = confirming > signs ? confirming : signs;
     }
 }
 /* Returns 1 if both sides have the same configurations and samples, with equal values or none. */
