@@ -447,11 +447,12 @@ VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const
 VP_API vp_result vp_file_failed(const char *path, vp_error *error) {
     int code = errno;
     if (code == ENOENT || code == ENOTDIR)
-        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, path, "there is no such file");
+        return vp_error_set(error, VP_ERR_NOT_FOUND, -1, path,
+                            code == ENOENT ? "there is no such file" : "a part of its path is not a folder");
     if (code == EACCES)
         return vp_error_set(error, VP_ERR_READ, -1, path, "the file may not be read: permission denied");
     if (code == ENOMEM) return vp_error_set(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
-    return vp_failf(error, VP_ERR_READ, -1, path, "the file cannot be opened (errno %d)", code);
+    return vp_failf(error, VP_ERR_READ, -1, path, "the file cannot be opened: %s", strerror(code));
 }
 
 /* ---- whole files ---- */

@@ -89,6 +89,7 @@ int complain_result(int exit_code, const char *what, vp_result result, const vp_
 }
 
 void end_in_order(void) { ends_in_order = 1; }
+void end_at_once(void) { ends_in_order = 0; }
 static void on_signal(int number) {
     (void)number;
     /* a second signal ends even a sweep at once: the journal only ever contains whole lines */

@@ -55,6 +55,7 @@ int complain_result(int exit_code, const char *what, vp_result result, const vp_
 /* After this call the first signal only sets `interrupted`, and the command ends by itself: a sweep finishes its point.
  * A second signal ends the program at once. */
 void end_in_order(void);
+void end_at_once(void); /* a signal ends the process again */
 
 /* Installs the handlers. SIGINT and SIGTERM end the program or, after end_in_order, set `interrupted`, which also ends
  * every wait. A file that grows too large and a closed pipe become write errors, not signals. */

@@ -16,6 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *no_folder_reason(const char *path) {
+    struct stat info;
+    if (stat(path, &info)) return errno == ENOENT ? "no such folder" : strerror(errno);
+    return !S_ISDIR(info.st_mode) ? "this is not a folder" : access(path, R_OK | X_OK) ? strerror(errno) : NULL;
+}
 int is_folder(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -125,8 +130,10 @@ int folder_check(const char *path) {
     char *folder = slash && slash > path ? copy_text(path, (size_t)(slash - path)) : NULL;
     int code = 0;
     if (is_folder(path)) code = complain(EXIT_OUTPUT, "%s: cannot be written: this is a folder", path);
-    else if (folder && !is_folder(folder))
+    else if (folder && vp_path_kind(folder) == VP_PATH_NONE)
         code = complain(EXIT_OUTPUT, "%s: cannot be written: there is no folder %s", path, folder);
+    else if (folder && !is_folder(folder))
+        code = complain(EXIT_OUTPUT, "%s: cannot be written: %s: %s", path, folder, no_folder_reason(folder));
     free(folder);
     return code;
 }

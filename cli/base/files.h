@@ -8,6 +8,8 @@
 #include <stdio.h>
 
 int is_folder(const char *path);
+/* Why a path is not a folder that can be read; NULL if it is one. The text lasts until the next call. */
+const char *no_folder_reason(const char *path);
 
 /* Complains if a file of this name cannot be written: its folder must exist, and it must not be a folder itself. */
 int folder_check(const char *path);

@@ -248,7 +248,6 @@ static int sweep_plan(struct sweep *sweep) {
 static int run_command(const struct options *options) {
     struct sweep sweep = {.options = options, .journal.fd = -1};
     const int is_served = is_given(options, "endpoint");
-    end_in_order();
     int code = sweep_plan(&sweep);
     if (!code)
         code =

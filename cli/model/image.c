@@ -310,7 +310,7 @@ int load_image(const char *path, vp_image *image, char *reason, size_t capacity)
     if (result == VP_OK) return 0;
     error_line(line, sizeof line, result, &error);
     if (strstr(line, path)) snprintf(reason, capacity, "%s", line);
-    else snprintf(reason, capacity, "%.180s: %.320s", path, line);
+    else snprintf(reason, capacity, "%.600s: %.320s", path, error.text[0] ? error.text : line);
     return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
 }
 int has_image_size(int64_t width_px, int64_t height_px) {

@@ -167,9 +167,9 @@ static int is_original(const char *folder) { /* the checkpoint format of OLMo's 
 /* Complains that a model's folder does not exist. For a name that looks like one on the Hugging Face Hub, gives the
  * command that downloads it. `option` is printed before the name. Returns EXIT_INPUT. */
 static int model_complain_missing(const char *option, const char *name) {
-    const char *slash = strchr(name, '/');
+    const char *slash = strchr(name, '/'), *reason = no_folder_reason(name);
     int like_hub = slash && slash != name && slash[1] && !strchr(slash + 1, '/') && name[0] != '.' && name[0] != '~';
-    if (!like_hub) return complain(EXIT_INPUT, "%s%s: no such folder", option, name);
+    if (!like_hub || vp_path_kind(name) != VP_PATH_NONE) return complain(EXIT_INPUT, "%s%s: %s", option, name, reason);
     return complain(EXIT_INPUT,
                     "%s%s: no such folder; if this is a model on the Hugging Face Hub, download it first: hf download "
                     "%s --local-dir %s",

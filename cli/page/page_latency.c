@@ -1,4 +1,4 @@
-/* page_latency.c: the page's sections about where the time of a request goes (E1): stages, scaling, rooflines. */
+/* page_latency.c: the page's sections about where the time of a request goes (E1): stages and scaling. */
 #include "page/report_page.h"
 
 #include "base/document.h"
@@ -481,134 +481,6 @@ static void page_curves(struct text_buffer *out, const struct report *report, si
     free(collected.order);
 }
 
-/* ---- E1: work and time */
-/* With very many configurations, shows only stages that take at least 1 % of a request. */
-static int has_work(const struct report *report, const struct stage_cost *cost) {
-    if (is_large(report->results->count) && !(cost->share >= 0.01)) return 0;
-    return cost->flops > 0 && cost->bytes > 0 && cost->mean > 0 && cost->tflops > 0 && isfinite(cost->tflops * 1e12);
-}
-static void work_title(const struct report *report, const struct decomposition *decomposition, int stage,
-                       char title[512]) {
-    const struct stage_cost *cost = &decomposition->stages[stage];
-    char name[160];
-    snprintf(title, 512, "%s, %s\n%s ms, %s GFLOP, %s MB\n%s TFLOP/s, %s GB/s: %s", vp_stage_name((vp_stage)stage),
-             report_full_name(report->results, decomposition->file, name), number_short(cost->mean).text,
-             number_short(cost->flops / 1e9).text, number_short(cost->bytes / 1e6).text,
-             number_short(cost->tflops).text, number_short(cost->gbs).text, BOUND_NAMES[cost->limit]);
-}
-static double work_x(const struct stage_cost *cost, int is_roofline) {
-    return is_roofline ? cost->flops / cost->bytes : cost->flops;
-}
-static double work_y(const struct stage_cost *cost, int is_roofline) {
-    return is_roofline ? cost->tflops * 1e12 : cost->mean;
-}
-/* Draws the roofs as lines: in the roofline, the limit that stages cannot exceed; otherwise, the minimum time for the
- * work. */
-static void work_roofs(struct plot *plot, const struct report *report, int is_roofline) {
-    double from = plot->x.low, to = plot->x.high, knee = report->peak_tflops * 1e3 / report->peak_gbs, ends[3],
-           roofs[3];
-    int count = 0;
-    ends[count++] = from;
-    if (is_roofline && knee > from && knee < to) ends[count++] = knee;
-    ends[count++] = to;
-    text_add_string(plot->out, "<path class=\"r\" d=\"");
-    for (int i = 0; i < count; i++) {
-        double roof = ends[i] * report->peak_gbs * 1e9, peak = report->peak_tflops * 1e12;
-        roofs[i] = !is_roofline ? ends[i] / peak * 1e3 : roof < peak ? roof : peak;
-        page_add(plot->out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&plot->x, ends[i]),
-                 scale_place(&plot->y, roofs[i]));
-    }
-    text_add_string(plot->out, "\"/>\n");
-}
-/* The mark of a stage; PRUNE has the last one. */
-static int stage_mark(int stage) {
-    return stage == VP_STAGE_PRUNE ? VP_STAGE_COUNT - 1 : stage - (stage > VP_STAGE_PRUNE);
-}
-/* Finds the range of a plot of work, and the stages that it shows. Returns 1 if there is something to show. */
-static int has_work_to_show(const struct report *report, int is_roofline, struct span *x_span, struct span *y_span,
-                            int is_shown[VP_STAGE_COUNT]) {
-    *x_span = *y_span = span_none();
-    for (size_t i = 0; i < report->results->count; i++) {
-        for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
-            const struct stage_cost *cost = &report->items[i].stages[stage];
-            if (!has_work(report, cost)) continue;
-            is_shown[stage] = 1;
-            span_add(x_span, work_x(cost, is_roofline));
-            span_add(y_span, work_y(cost, is_roofline));
-        }
-    }
-    if (!(x_span->low > 0) || !(y_span->low > 0) || !(x_span->high >= x_span->low)) return 0;
-    return report->peak_tflops > 0 && report->peak_gbs > 0;
-}
-static void work_marks(struct plot *plot, const struct report *report, int is_roofline, int stage) {
-    colour_open(plot->out, COLOUR_SERIES, stack_series(stage), 0);
-    for (size_t i = 0, group = 0; i < report->results->count; i++) {
-        const struct stage_cost *cost = &report->items[i].stages[stage];
-        char title[512];
-        while (group < report->results->group_count && report->results->groups[group].first == i)
-            page_add(plot->out, "%s<g data-set=\"%zu\">", i ? "</g>" : "", group), group++;
-        if (!has_work(report, cost)) continue;
-        work_title(report, &report->items[i], stage, title);
-        plot_mark(plot, stage_mark(stage), scale_place(&plot->x, work_x(cost, is_roofline)),
-                  scale_place(&plot->y, work_y(cost, is_roofline)), report->results->count > 40 ? 2.6 : 3.6, 1, title);
-    }
-    text_add_string(plot->out, "</g></g>\n");
-}
-static const char *const WORK_TITLES[] = {"Time against FLOPs", "Roofline: FLOP/s reached against FLOPs per byte"};
-
-/* The data of both plots of work. */
-struct work { const struct report *report; struct span x_span, y_span; int is_shown[VP_STAGE_COUNT]; };
-
-static void work_draw(struct text_buffer *out, const struct work *work, int is_roofline, int width) {
-    const struct report *report = work->report;
-    struct plot plot;
-    plot_open(&plot, out, WORK_TITLES[is_roofline], width, width <= PLOT_NARROW ? 290 : 340);
-    plot.has_titles &= !is_roofline; /* the same marks, in the same order, as in the previous plot */
-    plot.x_prefix = !is_roofline;
-    plot.y_prefix = is_roofline;
-    plot_frame(&plot, work->x_span, 1, work->y_span, 1, is_roofline ? "FLOPs per byte" : "FLOPs per request",
-               is_roofline ? "FLOP/s" : "ms per request");
-    page_add(out, "<clipPath id=\"k%d-%d\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath>",
-             is_roofline, width, plot.x.from, plot.y.to, plot.x.to - plot.x.from, plot.y.from - plot.y.to);
-    page_add(out, "<g clip-path=\"url(#k%d-%d)\">", is_roofline, width);
-    work_roofs(&plot, report, is_roofline);
-    page_add(out, "</g><g%s>", report->results->count > 40 ? " class=\"many\"" : "");
-    for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
-        if (work->is_shown[stage]) work_marks(&plot, report, is_roofline, stage);
-    text_add_string(out, "</g>");
-    plot_close(&plot);
-}
-static void page_work(struct text_buffer *out, const struct report *report, int is_roofline) {
-    static const char *const notes[] = {
-        "Mark: one stage of one configuration; FLOPs and ms per request are means over the samples. Dashed: the "
-        "minimum time at the compute roof.",
-        "Mark: one stage of one configuration; its mean FLOPs divided by its mean time and by its mean bytes. Dashed: "
-        "roofs."};
-    struct work work = {.report = report};
-    if (!has_work_to_show(report, is_roofline, &work.x_span, &work.y_span, work.is_shown)) return;
-    if (is_roofline) span_add(&work.y_span, report->peak_tflops * 1e12);
-    figure_open(out, WORK_TITLES[is_roofline], notes[is_roofline], 0);
-    legend_open(out);
-    for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
-        if (work.is_shown[stage])
-            legend_item(out, COLOUR_SERIES, stack_series(stage), 0, stage_mark(stage), vp_stage_name((vp_stage)stage));
-    legend_close(out);
-    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
-        work_draw(out, &work, is_roofline, HALF_PX[i]);
-    figure_close(out);
-}
-
-/* Returns 1 if a stage of a configuration exceeds a roof. */
-static int has_work_above(const struct report *report) {
-    for (size_t i = 0; i < report->results->count; i++)
-        for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
-            const struct stage_cost *cost = &report->items[i].stages[stage];
-            if (has_work(report, cost) && (cost->tflops > report->peak_tflops || cost->gbs > report->peak_gbs))
-                return 1;
-        }
-    return 0;
-}
-
 /* ---- the sections */
 void page_stages(struct text_buffer *out, const struct report *report) {
     page_section_open(out, "stages", "Where the time goes");
@@ -633,21 +505,5 @@ void page_scaling(struct text_buffer *out, const struct report *report) {
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves(out, report, group, kinds[i]);
         text_add_string(out, "</div></div>\n");
     }
-    page_folded_close(out);
-}
-void page_rooflines(struct text_buffer *out, const struct report *report) {
-    if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
-    page_folded_open(out, "roofs", "Rooflines", "Each stage's work compared with the compute and memory roofs.", 0);
-    page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s%s.", number_short(report->peak_tflops).text,
-             number_short(report->peak_gbs).text,
-             report->peaks_are_given
-                 ? "as given"
-                 : "the highest rates of stages that take at least 1 % of a request, not the device's own roofs",
-             !report->peaks_are_given && is_measured_busy(report) ? ", measured on a busy machine" : "");
-    if (has_work_above(report)) page_add(out, " Marks %s.", above_roof_text(report));
-    text_add_string(out, "</p>\n<div class=\"grid\">");
-    page_work(out, report, 0);
-    page_work(out, report, 1);
-    text_add_string(out, "</div>");
     page_folded_close(out);
 }

@@ -77,12 +77,7 @@ double scale_place(const struct scale *scale, double value) {
 }
 static struct number_text scale_text(const struct scale *scale, double value) {
     struct number_text number;
-    if (scale->digits == DIGITS_PREFIX) {
-        static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
-        int power = 0;
-        for (; power < 5 && value >= 999.5; power++) value /= 1000;
-        snprintf(number.text, sizeof number.text, "%.3g%s", value, prefixes[power]);
-    } else if (scale->digits < 0) snprintf(number.text, sizeof number.text, "%.4g", value);
+    if (scale->digits < 0) snprintf(number.text, sizeof number.text, "%.4g", value);
     else snprintf(number.text, sizeof number.text, "%.*f", scale->digits, value);
     return number;
 }
@@ -168,8 +163,6 @@ void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_
                 const char *y_label) {
     plot->x = scale_make(x_span, x_log, PLOT_LEFT, plot->width - PLOT_RIGHT);
     plot->y = scale_make(y_span, y_log, plot->height - PLOT_BOTTOM, PLOT_TOP);
-    if (plot->x_prefix) plot->x.digits = DIGITS_PREFIX;
-    if (plot->y_prefix) plot->y.digits = DIGITS_PREFIX;
     plot_y_axis(plot);
     plot_x_axis(plot);
     plot_labels(plot, x_label, y_label);

@@ -15,7 +15,7 @@ int span_is_wide(struct span span); /* 1 if all are above 0 and more than a fact
 
 enum { TICKS_MOST = 16 };
 /* Digits after the decimal point of a tick's number, or one of these. */
-enum { DIGITS_SHORTEST = -1, DIGITS_PREFIX = -2 }; /* four significant digits; three with k, M, G, T, P */
+enum { DIGITS_SHORTEST = -1 }; /* four significant digits */
 struct scale {
     double low, high; int is_log;
     double from, to;   /* px of low and high */
@@ -37,10 +37,10 @@ extern const int WIDE_PX[WIDE_COUNT], HALF_PX[HALF_COUNT]; /* widths of the draw
 int is_large(size_t configurations);
 int drawing_count(size_t configurations, int count);
 
-/* x_prefix, y_prefix: the numbers of that axis use k, M, G, T, P. has_titles: only the widest drawing has titles; the
+/* has_titles: only the widest drawing has titles; the
  * script copies them to the others. */
 struct plot {
-    struct text_buffer *out; double width, height; struct scale x, y; int x_prefix, y_prefix, has_titles;
+    struct text_buffer *out; double width, height; struct scale x, y; int has_titles;
 };
 
 double text_px(const char *text); /* the width of a text in a plot, rounded up */

@@ -273,7 +273,7 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
 void report_page_write(const struct report *report, struct text_buffer *out) {
     static const struct page_link links[] = {{"findings", "In short"}, {"front", "Pareto front"},
         {"pruning", "Pruning"}, {"agreement", "Agreement"}, {"categories", "Categories"}, {"knobs", "Knobs"},
-        {"stages", "Stages"}, {"table", "Table"}, {"scaling", "Scaling"}, {"roofs", "Rooflines"},
+        {"stages", "Stages"}, {"table", "Table"}, {"scaling", "Scaling"},
         {"predicted", "Predictions"}, {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
     struct page page = {0};
     size_t samples = 0;
@@ -292,7 +292,6 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     page_stages(&page.body, report);
     page_table(&page.body, report);
     page_scaling(&page.body, report);
-    page_rooflines(&page.body, report);
     page_predictions(&page.body, report);
     page_terms(&page.body, report);
     page_provenance(&page.body, report);

@@ -7,7 +7,7 @@
 /* Adds the whole page. */
 void report_page_write(const struct report *report, struct text_buffer *out);
 
-/* ---- the page's sections about where the time of a request goes (E1): stages, scaling, rooflines */
+/* ---- the page's sections about where the time of a request goes (E1): stages and scaling */
 /* Adds mean times as stacked bars, and the parts of prefill and decode, for each data set. */
 void page_stages(struct text_buffer *out, const struct report *report);
 
@@ -15,7 +15,6 @@ void page_stages(struct text_buffer *out, const struct report *report);
 void page_scaling(struct text_buffer *out, const struct report *report);
 
 /* Adds the plot of work and time and the roofline, if any work was counted. */
-void page_rooflines(struct text_buffer *out, const struct report *report);
 
 /* ---- the page's section about predicted and measured latency (E3) */
 /* Adds the plots of the total and each stage, predicted by models that never saw the configuration. */

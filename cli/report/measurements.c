@@ -72,13 +72,14 @@ int own_knobs_find(const struct results *results, struct own_knobs *own) {
     double *numbers = resize(NULL, results->count + 1, sizeof *numbers);
     size_t columns = 0;
     own->count = 0;
-    for (int k = KNOB_OWN; k < KNOB_COUNT && columns <= VP_LATENCY_OWN; k++) {
+    for (int k = 0; k < KNOB_COUNT && columns <= VP_LATENCY_OWN; k++) {
+        char text[KNOB_TEXT_BYTES];
         struct own_knob knob = {NULL, {NULL, 0}, {0, 0, 0}};
         size_t count = 0;
         int varies = 0;
         for (size_t i = 0; i < results->count; i++) {
-            const char *value = knob_text(&results->files[i].knobs, k);
-            varies |= compare_axis(&results->files[i], &results->files[0], k) != 0;
+            const char *value = knob_is_own(k) ? knob_own_json(&results->files[i].knobs, k, text) : NULL;
+            varies |= knob_is_own(k) && compare_axis(&results->files[i], &results->files[0], k);
             if (value && !text_list_has(&knob.values, value)) text_list_copy(&knob.values, value);
             count += value && vp_number_parse(value, strlen(value), &numbers[count]) == VP_OK;
         }
@@ -131,7 +132,8 @@ static int add_own_knobs(const struct own_knobs *own, const struct result_file *
     request->own_count = 0;
     for (size_t i = 0; own && i < own->count; i++) {
         const int knob = knob_own(own->items[i].name, NULL);
-        if (knob < 0 || !own_knob_add(&own->items[i], knob_text(&file->knobs, knob), request)) return 0;
+        char text[KNOB_TEXT_BYTES];
+        if (knob < 0 || !own_knob_add(&own->items[i], knob_own_json(&file->knobs, knob, text), request)) return 0;
     }
     return 1;
 }
@@ -277,7 +279,7 @@ static int check_same(const struct results *results) {
         for (int knob = KNOB_TOP_K; knob < KNOB_OWN && !name; knob++) {
             const int is_known = knob == KNOB_WEIGHTS ? weight_bits(knob_text(&one->knobs, knob)) > 1
                                                             && weight_bits(knob_text(&file->knobs, knob)) > 1
-                                                      : KNOBS[knob].in_model;
+                                                      : KNOBS[knob].in_model || knob_is_own(knob);
             if (is_known || !knob_compare(knob, &one->knobs, &file->knobs)) continue;
             for (int k = 0; k < 2; k++) values[k] = knob_value_text(k ? &file->knobs : &one->knobs, knob, texts[k]);
             name = KNOBS[knob].key;

@@ -723,7 +723,7 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_text(writer, "dataset_name", file->dataset_name);
     for (int knob = 0; knob < KNOB_OWN; knob++) {
         const int is_unknown = file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE;
-        if (KNOBS[knob].of == KNOB_OF_SWEEP) continue;
+        if (KNOBS[knob].of == KNOB_OF_SWEEP || KNOBS[knob].in_knobs) continue;
         if ((is_unknown || !knob_is_set(&file->knobs, knob)) && !(KNOBS[knob].always & KNOB_IN_REPORTS)) continue;
         if (is_unknown) {
             put_null(writer, KNOBS[knob].key);

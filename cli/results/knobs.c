@@ -23,8 +23,9 @@ static const char *last_part(const char *path) {
     return end;
 }
 int knob_own(const char *name, const char *unit) {
-    int knob = KNOB_OWN;
-    while (knob < KNOB_COUNT && rows[knob].key && strcmp(rows[knob].key, name)) knob++;
+    int knob = 0;
+    while (knob < KNOB_OWN && !(rows[knob].in_knobs && !strcmp(rows[knob].key, name))) knob++;
+    while (knob >= KNOB_OWN && knob < KNOB_COUNT && rows[knob].key && strcmp(rows[knob].key, name)) knob++;
     if (knob == KNOB_COUNT) return -1;
     struct knob *row = &rows[knob];
     if (!row->key) {
@@ -41,6 +42,7 @@ int knob_own(const char *name, const char *unit) {
     return knob;
 }
 
+int knob_is_own(int knob) { return knob >= KNOB_OWN || rows[knob].in_knobs; }
 void knob_own_forget(void) {
     for (int knob = KNOB_OWN; knob < KNOB_COUNT && rows[knob].key; knob++) {
         char *const texts[] = {(char *)(size_t)rows[knob].axis, (char *)(size_t)rows[knob].in_setting,
@@ -218,6 +220,13 @@ const char *knob_value_text(const struct knob_values *values, int knob, char out
     else snprintf(out, KNOB_TEXT_BYTES, "%.100s", text);
     return out;
 }
+const char *knob_own_json(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]) {
+    if (!knob_is_set(values, knob)) return NULL;
+    if (KNOBS[knob].type == KNOB_IS_JSON) return knob_text(values, knob);
+    if (KNOBS[knob].type == KNOB_IS_TEXT) snprintf(out, KNOB_TEXT_BYTES, "\"%.100s\"", knob_text(values, knob));
+    else snprintf(out, KNOB_TEXT_BYTES, "%lld", (long long)knob_number(values, knob));
+    return out;
+}
 void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named) {
     const int is_server = knobs_are_served(values);
     char part[KNOB_TEXT_BYTES] = "_imgsizeasis";
@@ -260,8 +269,8 @@ void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *v
 }
 void knob_put_own(vp_json_writer *writer, const struct knob_values *values) {
     int count = 0;
-    for (int knob = KNOB_OWN; knob < KNOB_COUNT; knob++) {
-        if (!knob_is_set(values, knob)) continue;
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        if (!knob_is_set(values, knob) || !knob_is_own(knob)) continue;
         if (!count++) PUT(writer, KEY_OBJECT("knobs"));
         knob_put(writer, knob, values);
     }

@@ -1,7 +1,7 @@
 /* knobs.h: the knobs of a configuration, one row per knob.
  * A sweep varies them, journals and result files name them, reports compare their values, and `best` prints their
- * options. All this code loops over the rows below. A new knob of the engine needs a row here and, in measure/input.c,
- * a function in the table that sets it in a request. */
+ * options. All this code loops over the rows below. A new knob of the engine needs a row here, with .in_knobs = 1, and,
+ * in measure/input.c, a function in the table that sets it in a request (help library has an example). */
 #ifndef VLMPROF_CLI_RESULTS_KNOBS_H
 #define VLMPROF_CLI_RESULTS_KNOBS_H
 #include "base/json.h"
@@ -139,6 +139,7 @@ struct knob {
     const char *axis_key; /* name in JSON, only of the first knob of an axis */
     int always;           /* KNOB_IN_... */
     int only_varied;      /* 1 if names and tables omit it when all values are equal */
+    int in_knobs;         /* 1 if files have it in "knobs": a program without this row then reads it as a file's own */
     int64_t least, most_read; /* limits of the number; most_read 0: INT32_MAX */
     const char *choices;    /* allowed texts; NULL: any */
     const char *in_name;    /* prefix of the value in file names, "topk4"; NULL: omitted */
@@ -154,6 +155,8 @@ extern const struct knob *const KNOBS; /* [KNOB_COUNT]; unused rows of files hav
 /* The row of a file's own knob, which is made at first sight; -1: there are KNOB_OWN_MOST others. Its value is JSON: a
  * number, a text, true or false. unit: NULL if the file does not say it. Not for several threads at once. */
 int knob_own(const char *name, const char *unit);
+/* Returns 1 for such a row, and for a row of ours that files have in "knobs". */
+int knob_is_own(int knob);
 /* Frees those rows, before a process reads results that have nothing to do with the earlier ones. */
 void knob_own_forget(void);
 
@@ -210,6 +213,8 @@ const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_
 const char *knob_language_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]);
 /* A value's name on an axis: "4", "int8", "sdpa". Not for images. */
 const char *knob_value_text(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]);
+/* The value of an own knob as JSON, as in "knobs"; NULL: not set. Returns out or the value's text. */
+const char *knob_own_json(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]);
 /* Adds the image size and the engine's knobs to a file name. crops: a tier's mean crops; named: bits of the
  * only_varied knobs that are added. */
 void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named);
@@ -218,7 +223,7 @@ void knob_add_name(struct text_buffer *name, const struct knob_values *values, i
 /* Writes a knob's key and value, null if it is not set. knob_put_more also writes the keys of its number or list. */
 void knob_put(vp_json_writer *writer, int knob, const struct knob_values *values);
 void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *values);
-/* Writes the member "knobs" with the file's own knobs, if there are any. */
+/* Writes the member "knobs" with the file's own knobs and the rows with in_knobs, if any is set. */
 void knob_put_own(vp_json_writer *writer, const struct knob_values *values);
 /* Writes the value {"endpoint", "endpoint_model", "request_knobs": {path: value}}. */
 void knob_put_variant(vp_json_writer *writer, const struct knob_values *values);

@@ -10,6 +10,7 @@
 #include "vlmprof_file.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -745,7 +746,8 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
     } else if (result != VP_OK) {
         error_line(file->error, sizeof file->error, result, &error);
         if (!strstr(file->error, file->path))
-            snprintf(file->error, sizeof file->error, "%.500s: %.200s", file->path, vp_result_text(result));
+            snprintf(file->error, sizeof file->error, "%.500s: %.200s", file->path,
+                     error.text[0] ? error.text : vp_result_text(result));
     } else {
         schema = result_text(json, 0, "schema");
         rows = vp_json_get(json, 0, "per_sample_results");
@@ -770,7 +772,9 @@ static int list_results(struct text_list *paths, const char *operand) {
     size_t first = paths->count;
     struct text_list names = {NULL, 0};
     int code, has_journal = 0;
-    if (vp_path_kind(operand) == VP_PATH_NONE) return complain(EXIT_INPUT, "%s: no such file or folder", operand);
+    if (vp_path_kind(operand) == VP_PATH_NONE)
+        return complain(EXIT_INPUT, "%s: %s", operand,
+                        errno == ENOENT ? "no such file or folder" : "a part of its path is not a folder");
     if (!is_folder(operand)) {
         text_list_add(paths, "%s", operand);
         return 0;

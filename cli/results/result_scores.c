@@ -9,6 +9,7 @@
 #include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -535,6 +536,8 @@ static int check_paths(const struct score_job *job) {
         char *path = new_path(job, i);
         if (text_list_has(&paths, path))
             code = complain(EXIT_USAGE, "two result files have the name of %s: score one folder at a time", path);
+        else if (vp_path_kind(path) == VP_PATH_UNKNOWN)
+            code = complain(EXIT_OUTPUT, "%s: it cannot be written: %s", path, strerror(errno));
         else if (vp_path_kind(path) != VP_PATH_NONE)
             code = complain(EXIT_USAGE, "%s exists and would be overwritten: use another -o DIR", path);
         text_list_take(&paths, path);

@@ -177,6 +177,7 @@ static int endpoint_get(struct endpoint *endpoint, const char *path, struct pars
     if (result == VP_OK) result = parse_json(parsed, *text, bytes, &error);
     if (result == VP_OK) return 0;
     error_line(reason, capacity, result, &error);
+    endpoint->is_away |= result == VP_ERR_MEMORY; /* no answer either */
     if (result == VP_ERR_DEVICE && !status) {
         struct text_buffer advice = {NULL, 0, 0};
         endpoint->is_away = 1;
@@ -238,8 +239,13 @@ static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     }
     text_list_free(&names);
 }
+/* Returns 1 if the address may be wrong, or the server down: not for errors of this system or of TLS. */
+static int is_unreachable(const char *text) {
+    return strstr(text, "onnect") && !strstr(text, "emory") && !strstr(text, "SSL");
+}
 static int complain_away(const char *reason) {
-    return complain(EXIT_DEVICE, "%.600s; is the server up at this address?", reason);
+    return complain(EXIT_DEVICE, "%.600s%s", reason,
+                    is_unreachable(reason) ? "; is the server up at this address?" : "");
 }
 int endpoint_choose_model(struct endpoint *endpoint) {
     struct text_list names = {NULL, 0};
@@ -299,7 +305,7 @@ static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, s
         if (exchange->result == VP_ERR_MEMORY || add_scheme_advice(endpoint, line) || exchange->http_status) break;
         if (strstr(exchange->error.text, "certificate"))
             snprintf(text, sizeof text, "; use --ca_file FILE with certificates to trust");
-        else if (exchange->result == VP_ERR_DEVICE)
+        else if (exchange->result == VP_ERR_DEVICE && (exchange->sent_ns || is_unreachable(exchange->error.text)))
             snprintf(text, sizeof text, exchange->sent_ns ? "; the server accepted the connection: is it stuck, or is "
                                                             "--timeout_s too short?"
                                                           : "; is the server up at this address?");

@@ -43,7 +43,7 @@ int picture_of_file(const char *path, struct picture *picture, char *reason, siz
     picture_free(picture);
     error_line(line, sizeof line, result, &error);
     if (strstr(line, path)) snprintf(reason, capacity, "%s", line);
-    else snprintf(reason, capacity, "%.180s: %.320s", path, line);
+    else snprintf(reason, capacity, "%.600s: %.320s", path, error.text[0] ? error.text : line);
     return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
 }
 int picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture) {

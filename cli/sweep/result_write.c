@@ -558,12 +558,13 @@ static void put_model_shape(vp_json_writer *writer, const struct journal_index *
 static void put_setting(vp_json_writer *writer, const struct journal_index *index, const struct knob_values *knobs) {
     const int is_server = knobs_are_served(knobs);
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
-        if (!knob_is_set(knobs, knob) && !(KNOBS[knob].always & KNOB_IN_RESULTS)) continue;
+        if (KNOBS[knob].in_knobs || (!knob_is_set(knobs, knob) && !(KNOBS[knob].always & KNOB_IN_RESULTS))) continue;
         knob_put(writer, knob, knobs);
         if (knob == KNOB_TIER) put_tier_range(writer, knob_tier(knobs));
         if (knob == KNOB_BLOCKS) put_model_shape(writer, index, !is_server);
         knob_put_more(writer, knob, knobs);
     }
+    knob_put_own(writer, knobs);
     if (is_server) put_server(writer, index);
 }
 /* The members before the rows. "plan", "status" and "num_failed" come first: the next sweep only reads the first
@@ -724,8 +725,8 @@ static int write_result(struct journal_index *index, const struct index_configur
     if (!code && file->result != VP_OK) {
         char line[LINE_BYTES];
         error_line(line, sizeof line, file->result, &file->error);
-        code = complain(EXIT_OUTPUT, "%s; the journal has its points: free some space and run the same command again",
-                        line);
+        code = complain(EXIT_OUTPUT, "%s; the journal has its points: %srun the same command again", line,
+                        strstr(line, strerror(ENOSPC)) ? "free some space and " : "");
     }
     unfinished_end(&unfinished);
     if (!code) {

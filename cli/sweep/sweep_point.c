@@ -837,7 +837,7 @@ const struct sweep_backend ENGINE_BACKEND = {put_model_shape, put_point_layout_o
 static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry) {
     char reason[LINE_BYTES] = "", vanished_reason[LINE_BYTES];
     int vanished = 0, has_vanished = 0, code = 0;
-    for (size_t i = 0; i < count && !code; i++) {
+    for (size_t i = 0; i < count && !code && !interrupted; i++) {
         struct open_point *point = &sweep->open[i];
         if (!point->is_open && !point->lacks_kernels && !point->is_wanted) continue;
         code = sweep->backend->begin(sweep, point, sample, entry, reason, sizeof reason, &has_vanished);

@@ -215,7 +215,9 @@ static int sweep_merge(struct sweep *sweep) {
 }
 int sweep_run(struct sweep *sweep) {
     int code = sweep_prepare(sweep);
-    if (!code && !interrupted) code = sweep_loop(sweep);
+    if (!code) end_in_order(); /* before and after the measurements, a signal ends the process at once */
+    if (!code) code = sweep_loop(sweep);
+    end_at_once();
     return !code && !interrupted ? sweep_merge(sweep) : code;
 }
 void sweep_free(struct sweep *sweep) {

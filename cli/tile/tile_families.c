@@ -149,7 +149,8 @@ static vp_family *add_family(struct family_job *job) {
 static int families_of_checkpoint(struct family_job *job, const char *folder) {
     struct model_files files = {0};
     vp_error error = {VP_OK, -1, "", ""};
-    int code = model_files_read(folder, 0, &files, NULL);
+    int code = !no_folder_reason(folder) ? model_files_read(folder, 0, &files, NULL)
+                                         : complain(EXIT_INPUT, "%s: %s", folder, no_folder_reason(folder));
     if (!code && !files.json[0] && !files.json[1] && !files.json[2])
         code = complain(EXIT_INPUT, "%s: there is neither preprocessor_config.json nor config.json", folder);
     vp_result result = code ? VP_OK : vp_family_from_config(add_family(job), files.json, &error);

@@ -604,7 +604,8 @@ static int open_gzip(struct trace_input *in) {
     if (!open || !in->gzip_read || !in->gzip_close)
         return complain(EXIT_INPUT, "%s: compressed with gzip%s: use gunzip -c FILE.gz | vlmprof trace -", in->path,
                         in->file == stdin ? "" : ", and zlib (libz.so.1) is not installed");
-    if (!(in->gzip = open(in->path, "rb"))) return complain(EXIT_INPUT, "%s: cannot be opened", in->path);
+    if (!(in->gzip = open(in->path, "rb")))
+        return complain(EXIT_INPUT, "%s: cannot be opened: %s", in->path, strerror(errno));
     in->next = in->end = in->block;
     in->offset = 0;
     return 0;

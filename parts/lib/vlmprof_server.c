@@ -37,7 +37,7 @@ enum {
     VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL = 1, VP_IMPL_CURLE_COULDNT_CONNECT = 7, VP_IMPL_CURLE_WEIRD_SERVER_REPLY = 8,
     VP_IMPL_CURLE_PARTIAL_FILE = 18, VP_IMPL_CURLE_OUT_OF_MEMORY = 27, VP_IMPL_CURLE_GOT_NOTHING = 52,
     VP_IMPL_CURLE_SEND_ERROR = 55, VP_IMPL_CURLE_RECV_ERROR = 56, VP_IMPL_CURLE_BAD_CONTENT_ENCODING = 61,
-    VP_IMPL_CURLE_TOO_LARGE = 100,
+    VP_IMPL_CURLE_CACERT_BADFILE = 77, VP_IMPL_CURLE_TOO_LARGE = 100,
     /* CURLoption: numbers start at 0, pointers at 10000, functions at 20000, 64-bit numbers at 30000 */
     VP_IMPL_CURLOPT_VERBOSE = 41, VP_IMPL_CURLOPT_POST = 47, VP_IMPL_CURLOPT_FOLLOWLOCATION = 52,
     VP_IMPL_CURLOPT_SSL_VERIFYPEER = 64, VP_IMPL_CURLOPT_HTTPGET = 80, VP_IMPL_CURLOPT_SSL_VERIFYHOST = 81,
@@ -65,10 +65,14 @@ enum {
 typedef struct vp_impl_curl_list { char *data; struct vp_impl_curl_list *next; } vp_impl_curl_list;
 typedef struct vp_impl_curl_message { int kind; void *easy; union { void *whatever; int result; } data; }
     vp_impl_curl_message;
+/* The beginning of curl_version_info_data. curl_version() also starts LDAP and SASL, which crash without memory. */
+typedef struct vp_impl_curl_version {
+    int age; const char *version; unsigned number; const char *host; int features; const char *ssl_version;
+} vp_impl_curl_version;
 #define VP_IMPL_CURL_CALLS(X) \
     X(int, curl_global_init, (long)) \
     X(void, curl_global_cleanup, (void)) \
-    X(char *, curl_version, (void)) \
+    X(const vp_impl_curl_version *, curl_version_info, (int)) \
     X(time_t, curl_getdate, (const char *, const time_t *)) \
     X(vp_impl_curl_list *, curl_slist_append, (vp_impl_curl_list *, const char *)) \
     X(void, curl_slist_free_all, (vp_impl_curl_list *)) \
@@ -123,7 +127,7 @@ typedef struct vp_impl_flight {
 struct vp_server {
     vp_impl_curl curl;
     vp_server_options options;
-    char *url, *post_url, *api_key, *ca_file;
+    char *url, *post_url, *api_key, *ca_file, library[128];
     int is_global, is_loopback;
     vp_impl_curl_list *post_headers, *get_headers;
     void *multi;
@@ -469,9 +473,9 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
         if (!call) return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl lacks the function");
         memcpy((char *)curl + calls[i].offset, &call, sizeof call);
     }
-    if (sscanf(curl->curl_version(), "libcurl/%4ld.%4ld", &major, &minor) != 2 || major < 7
+    if (sscanf(curl->curl_version_info(0)->version, "%4ld.%4ld", &major, &minor) != 2 || major < 7
         || (major == 7 && minor < 62))
-        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, curl->curl_version(), "libcurl 7.62 or later is needed");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "libcurl", "libcurl 7.62 or later is needed");
     return VP_OK;
 }
 /* Length of "http://" or "https://" at the start; 0 for anything else. */
@@ -573,6 +577,8 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
     server->post_url = server->url ? vp_impl_server_join(server->url, vp_chat_api_path((int32_t)options->api)) : NULL;
     if (!server->post_url || (options->api_key && !server->api_key) || (options->ca_file && !server->ca_file))
         return vp_error_set(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
+    snprintf(server->library, sizeof server->library, "libcurl/%.40s %.70s", curl->curl_version_info(0)->version,
+             curl->curl_version_info(0)->ssl_version ? curl->curl_version_info(0)->ssl_version : "without TLS");
     server->is_loopback = vp_impl_server_is_loopback(server->url);
     server->options = *options;
     server->options.url = server->options.api_key = server->options.ca_file = NULL;
@@ -615,7 +621,7 @@ VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **se
     return VP_OK;
 }
 VP_API const char *vp_server_url(const vp_server *server) { return server->url; }
-VP_API const char *vp_server_library(const vp_server *server) { return server->curl.curl_version(); }
+VP_API const char *vp_server_library(const vp_server *server) { return server->library; }
 
 /* ---- flights */
 static int vp_impl_server_configure(vp_impl_flight *flight) {
@@ -751,18 +757,31 @@ static int vp_impl_server_retry(vp_impl_flight *flight) {
     vp_impl_server_push(flight->server, flight, vp_clock_ns() + pause_ms * 1000000);
     return 1;
 }
+/* Returns the system's reason if it lacks a descriptor, which libcurl does not report. For a file of certificates, its
+ * socket was open at the same time. */
+static const char *vp_impl_server_no_descriptors(int curl_code) {
+    const int first = dup(2), second = first >= 0 && curl_code == VP_IMPL_CURLE_CACERT_BADFILE ? dup(2) : first,
+              code = errno;
+    if (second >= 0 && second != first) close(second);
+    if (first >= 0) close(first);
+    return second < 0 && (code == EMFILE || code == ENFILE) ? strerror(code) : NULL;
+}
 static void vp_impl_server_curl_failed(vp_impl_flight *flight, int code) {
-    const char *text = flight->curl_error[0] ? flight->curl_error : flight->server->curl.curl_easy_strerror(code);
+    const char *lacks = flight->exchange->sent_ns ? NULL : vp_impl_server_no_descriptors(code);
+    const char *text = lacks                   ? lacks
+                       : flight->curl_error[0] ? flight->curl_error
+                                               : flight->server->curl.curl_easy_strerror(code);
     vp_result result = VP_ERR_DEVICE;
     const int is_safe = code == VP_IMPL_CURLE_COULDNT_CONNECT || code == VP_IMPL_CURLE_GOT_NOTHING
         || code == VP_IMPL_CURLE_SEND_ERROR || code == VP_IMPL_CURLE_RECV_ERROR || code == VP_IMPL_CURLE_PARTIAL_FILE;
-    if (is_safe && vp_impl_server_retry(flight)) return;
+    if (is_safe && !lacks && vp_impl_server_retry(flight)) return;
     if (code == VP_IMPL_CURLE_OUT_OF_MEMORY) result = VP_ERR_MEMORY;
     /* up to libcurl 8.6 an overlong header line is reported as out of memory */
     if ((code == VP_IMPL_CURLE_TOO_LARGE || code == VP_IMPL_CURLE_OUT_OF_MEMORY) && flight->exchange->sent_ns != 0
         && !flight->headers_ended) {
         result = VP_ERR_FORMAT;
-        text = "the server sent a header line that is too long";
+        text = code == VP_IMPL_CURLE_TOO_LARGE ? "the server sent a header line that is too long"
+                                               : "the server sent a header line that is too long, or memory is short";
     }
     if (code == VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL || code == VP_IMPL_CURLE_WEIRD_SERVER_REPLY
         || code == VP_IMPL_CURLE_BAD_CONTENT_ENCODING) result = VP_ERR_FORMAT;

@@ -1,8 +1,10 @@
 /* test_waits.c: inputs that are pipes or sockets. An input that must be a regular file is rejected at once. One that is read once, as a stream, is read when a writer
  * arrives, and SIGTERM ends the wait for one. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE 1
 #include "support/command.h"
+#include "support/server_command.h"
 #include "vlmprof.h"
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -173,10 +175,130 @@ static void test_lock(void) {
     close(ready[1]);
 }
 
+/* ---- SIGTERM in the longest phase of each command; predict, tokenize, info and help take none */
+static const char *const LONG[] = {
+    "run --synthetic tiny -p hi --num_runs 10000", "selftest", "sweep --synthetic tiny --data %F/set.jsonl --num_runs_per_sample 10000 --output_dir %F/long",
+    "sweep --synthetic tiny --data %F/many.jsonl --num_samples 1000000 --plan", "sweep --synthetic tiny --data %F/many.jsonl --num_samples 1000000 --output_dir %F/long",
+    "score --metric anls %F/answers.jsonl", "tile --family qwen2_vl --sizes %F/sizes", "trace %F/trace.json",
+    "report %F/big", "best %F/big --budget_ms 10", "compare %F/big %F/big --force noise", "fit %F/big -o %F/f.json", "merge %F/big",
+    "ask -p hi --endpoint http://127.0.0.1:%P --endpoint_model model-a --num_runs 1000",
+    "ask tests/golden/images/img-200x150.png -p hi --endpoint http://127.0.0.1:%P --endpoint_model model-a --twins 1000",
+    "audit --endpoint http://127.0.0.1:%P --endpoint_model model-a --family internvl --repeat 1000",
+    "sweep --endpoint http://127.0.0.1:%P --endpoint_model model-a --data %F/set.jsonl --num_runs_per_sample 10000 --output_dir %F/long"};
+static void write_many(const char *name, const char *head, const char *line, int count, const char *tail) {
+    FILE *file = fopen(in_folder(name), "w");
+    fputs(head, file);
+    for (int i = 0; i < count; i++) fprintf(file, line, i);
+    fputs(tail, file);
+    fclose(file);
+}
+static void test_long(void) {
+    FILE *file = fopen(in_folder("large.jsonl"), "w"); /* records of 2 MB, which result files repeat */
+    for (int i = 0; i < 24; i++) {
+        fprintf(file, "{\"question\": \"Only words, %d?\", \"answers\": [\"no\"], \"notes\": [0", i);
+        for (int k = 0; k < 300000; k++) fputs(", 1234", file);
+        fputs("]}\n", file);
+    }
+    fclose(file);
+    CHECK_INT(cli("sweep --synthetic tiny --data %F/large.jsonl --tier_list low --top_k_list 1 2 --num_active_blocks_list 4 --num_runs_per_sample 1 --max_new_tokens 1 "
+                  "--bare_every 0 --quiet --output_dir %F/big"), 0);
+    write_many("many.jsonl", "", "{\"question\": \"Only words, %d?\", \"answers\": [\"no\"]}\n", 300000, "");
+    write_many("answers.jsonl", "", "{\"prediction\": \"a cat %d\", \"references\": [\"cat\", \"a cat\"]}\n", 800000, "");
+    write_many("sizes", "", "640x4%d\n", 1000000, "");
+    write_many("trace.json", "{\"traceEvents\": [{}",
+               ",\n{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add\", \"pid\": 1, \"tid\": 1, \"ts\": %d, \"dur\": 1}", 900000, "]}");
+    chat_start(&server);
+    chat.piece_ms = 100;
+    for (size_t i = 0; i < sizeof LONG / sizeof *LONG; i++) {
+        pid_t child;
+        check_case("SIGTERM: %s", LONG[i]);
+        make_empty(in_folder("long"));
+        child = start(with_port(LONG[i]), NULL, in_folder("stdout"), 0);
+        pause_until_ready(child);
+        kill(child, SIGTERM);
+        const int64_t asked_ns = vp_clock_ns();
+        check_ends(LONG[i], child, 130, "");
+        const int64_t ended_ns = vp_clock_ns();
+        check_note(ended_ns - asked_ns < INT64_C(2000000000), __FILE__, __LINE__, "%s: ended after %d ms", LONG[i], (int)((ended_ns - asked_ns) / 1000000));
+    }
+    hostile_stop(&server);
+}
+
+/* ---- the system's reason, at each kind of open */
+#define ASKS "ask -p hi --endpoint http://127.0.0.1:%P --endpoint_model model-a "
+static const char *const OPENS[] = { /* %X: the path */
+    ASKS "%X", ASKS "--api_key_file %X", ASKS "--ca_file %X", "tile %X", "tile --family internvl %X", "tile --family internvl --sizes %X", "tile --checkpoint %X 640x480",
+    "run --synthetic tiny %X -p hi", "run --model %X -p hi", "run --synthetic tiny -p hi --num_active_blocks 2 --importance_scores_file %X", "tokenize --model %X hi",
+    "tokenize --tokenizer %X hi", "sweep --synthetic tiny --data %X --output_dir %F/long",
+    "merge %X", "report %X", "best %X --budget_ms 10", "compare %X %X", "fit %X -o %F/f.json", "predict %X 640x480", "trace %X", "score --metric anls %X",
+    "score --predictions %X", "score %F/out --scores %X -o %F/long", "run --synthetic tiny -p hi --profile -o %X", "run --synthetic tiny -p hi --profile --html %X",
+    "run --synthetic tiny -p hi --profile --trace %X", "run --synthetic tiny -p hi --dump %X/d", "report %F/out --output_dir %X", "report %F/out --html=%X", "fit %F/out -o %X",
+    SWEEP "--output_dir %X", "score %F/out --scores %F/scores.jsonl -o %X"};
+static const char *filled(const char *command, const char *path) {
+    static char line[4000];
+    char *to = line;
+    for (; *command; command++)
+        if (!strncmp(command, "%X", 2)) { to += sprintf(to, "%s", path); command++; } else *to++ = *command;
+    *to = 0;
+    return with_port(line);
+}
+static void test_reasons(void) {
+    static char long_name[300];
+    const struct { const char *path; int number; } paths[] = {{long_name, ENAMETOOLONG}, {"%F/loop", ELOOP}, {"%F/set.jsonl/x", ENOTDIR}};
+    make_files();
+    write_text(in_folder("scores.jsonl"), "{\"id\": 0, \"score\": 1}\n");
+    memset(long_name, 'a', sizeof long_name - 1);
+    memcpy(long_name, "%F/", 3);
+    CHECK_INT(symlink("loop", in_folder("loop")), 0);
+    chat_start(&server);
+    for (size_t i = 0; i < sizeof OPENS / sizeof *OPENS; i++)
+        for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {
+            const char *command = filled(OPENS[i], paths[k].path), *why = strerror(paths[k].number);
+            check_case("%s: %s", why, OPENS[i]);
+            cli(command);
+            const int is_said = last.err && (strstr(last.err, why) || (paths[k].number == ENOTDIR && strstr(last.err, "not a folder"))
+                                             || (paths[k].number == ENOTDIR && strstr(last.err, "a file of this name exists")));
+            check_note(last.code >= 2 && last.code <= 5 && is_said, __FILE__,
+                       __LINE__, "%s: exit %d: %.900s", OPENS[i], last.code, last.err ? last.err + (strlen(last.err) > 600 ? strlen(last.err) - 600 : 0) : "");
+        }
+    hostile_stop(&server);
+}
+
+/* No descriptor is left at any open: this is said, and nothing else is blamed. Commands that open one file at a time cannot lack one. */
+static void test_descriptors(void) {
+    static const char *const commands[] = {
+        ASKS "tests/golden/images/img-200x150.png", ASKS "--ca_file LICENSE", "ask -p hi --endpoint https://localhost:%P --endpoint_model m",
+        "audit --endpoint http://127.0.0.1:%P --endpoint_model model-a --family internvl",
+        "sweep --endpoint http://127.0.0.1:%P --endpoint_model model-a --data %F/set.jsonl --output_dir %F/long", SWEEP "--output_dir %F/long", "merge %F/out"};
+    struct rlimit limit, few;
+    make_files();
+    chat_start(&server);
+    CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        int failed = 0;
+        check_case("no descriptor is left: %s", commands[i]);
+        for (int most = 9; most < 22; most++) {
+            make_empty(in_folder("long"));
+            few = limit;
+            few.rlim_cur = (rlim_t)most;
+            setrlimit(RLIMIT_NOFILE, &few);
+            pid_t child = start(with_port(commands[i]), NULL, in_folder("stdout"), 0);
+            setrlimit(RLIMIT_NOFILE, &limit);
+            finish(child, in_folder("stdout"));
+            const char *said = last.err ? last.err : "";
+            if (last.code < 2 || last.code == 126 || last.code == 127) continue; /* the test's or the loader's own files */
+            failed += strstr(said, "Too many open files") != NULL;
+            check_note(!strstr(said, "is the server up"), __FILE__, __LINE__, "%s, %d: exit %d: %s", commands[i], most, last.code, said);
+        }
+        check_note(failed > 0, __FILE__, __LINE__, "%s never lacked a descriptor", commands[i]);
+    }
+    hostile_stop(&server);
+}
+
 int main(void) {
     if (!command_begin("waits")) return 1;
     write_text(in_folder("set.jsonl"), "{\"question\": \"Only words?\"}\n");
     write_text(in_folder("image.jsonl"), "{\"question\": \"Only words?\"}\n{\"image\": \"x.png\", \"question\": \"?\"}\n{\"question\": \"More?\"}\n");
-    RUN_TESTS(test_regular, test_streams, test_lock);
+    RUN_TESTS(test_regular, test_streams, test_lock, test_long, test_reasons, test_descriptors);
     return command_end("test_waits");
 }

@@ -48,7 +48,8 @@ static void test_results(void) {
     row.crops = 1, row.vision_tokens = 2, row.text_tokens = 3, row.prompt_tokens = 4, row.output_tokens = 0, row.accuracy = 0, row.text = "";
     CHECK_TEXT(written(&knob, &row), "{\"dataset_name\": \"d\", \"model\": \"m\", \"weights\": \"int8\", \"accuracy_metric\": \"em\", "
                "\"provenance\": {\"device\": \"gpu\"}, \"knobs\": {\"batch\": 4}, \"knob_units\": {\"batch\": \"images\"}, "
-               "\"per_sample_results\": [{\"sample_id\": \"cat.jpg\", \"T_total\": 4.0, \"TTFT\": 3.0, \"stages\": {\"prefill\": 2.5, \"decode\": 1e-06}, \"actual_num_crops\": 1, \"actual_vision_tokens\": 2, "
+               "\"per_sample_results\": [{\"sample_id\": \"cat.jpg\", "
+               "\"T_total\": 4.0, \"TTFT\": 3.0, \"stages\": {\"prefill\": 2.5, \"decode\": 1e-06}, \"actual_num_crops\": 1, \"actual_vision_tokens\": 2, "
                "\"input_text_tokens\": 3, \"total_sequence_length\": 4, \"output_tokens\": 0, \"accuracy\": 0.0, \"pred\": \"\"}]}");
     for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
         CHECK(knobs[i].text ? strstr(written(&knobs[i].knob, &row), knobs[i].text) != NULL : *written(&knobs[i].knob, &row) != '{');

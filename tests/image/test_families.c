@@ -449,6 +449,9 @@ static void test_layouts(void) { /* transformers' own numbers */
     CHECK_INT(family.value[VP_SLOT_MAX], 1003520);
     CHECK_INT(FROM(NULL, NULL, "{\"model_type\": \"qwen2_vl\"}"), VP_OK);
     CHECK_INT(family.value[VP_SLOT_MAX], 12845056);
+    CHECK_INT(FROM("{\"crop_size\": {\"height\": 84}}", NULL, "{\"model_type\": \"llava\", \"vision_config\": {\"image_size\": 84, \"patch_size\": 14}}"), VP_OK);
+    CHECK_INT(family.value[VP_SLOT_TOKENS], 36);
+    CHECK_INT(FROM("{\"size\": {\"height\": 84}}", NULL, "{\"model_type\": \"molmo2\"}"), VP_ERR_UNSUPPORTED);
     CHECK_INT(FROM("{\"vision_input_type\": \"vanilla\"}", NULL, "{\"model_type\": \"perception_lm\"}"), VP_ERR_UNSUPPORTED);
 }
 static void test_config(void) {

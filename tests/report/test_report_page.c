@@ -52,7 +52,7 @@ static void write_sweep(const sweep *s) {
 
 /* a reader's questions in order */
 static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "running 4 blocks costs", "most accurate: ", "id=\"warnings\"",
-    "id=\"front\"", "id=\"knobs\"", "id=\"stages\"", "id=\"table\"", "id=\"scaling\"", "id=\"roofs\"", "id=\"predicted\"", "id=\"words\"", "id=\"source\""};
+    "id=\"front\"", "id=\"knobs\"", "id=\"stages\"", "id=\"table\"", "id=\"scaling\"", "id=\"predicted\"", "id=\"words\"", "id=\"source\""};
 static int parts_in_order(const char *text) {
     int found = 0;
     for (; found < (int)(sizeof PARTS / sizeof PARTS[0]) && (text = strstr(text, PARTS[found])) != NULL; text++) found++;
@@ -93,7 +93,7 @@ static void test_small(void) {
     const page_nonce nonce = blank_nonce(last.out);
     CHECK_INT(parts_in_order(last.out), (int)(sizeof PARTS / sizeof PARTS[0]));
     CHECK_INT(page_count(last.out, "<tr><th scope=\"row\""), 12);
-    CHECK(strstr(last.out, "only 20 samples") && strstr(last.out, "T_LLM_prefill against") && strstr(last.out, "Roofline") && strstr(last.out, "on the Pareto front")
+    CHECK(strstr(last.out, "only 20 samples") && strstr(last.out, "T_LLM_prefill against") && strstr(last.out, "on the Pareto front")
           && strstr(last.out, "Accuracy by top_k") && strstr(last.out, "Latency by image size and blocks") && strstr(last.out, "decode: mean error"));
     CHECK(strstr(last.out, "<title>vlmprof: questions: tiny</title>") && strstr(last.out, "reads: images of 288 vision tokens, "
                  "1 expert per token (top_k), 2 decoder blocks."));
