@@ -232,7 +232,8 @@ static const char *const OPENS[] = { /* %X: the path */
     "tokenize --tokenizer %X hi", "sweep --synthetic tiny --data %X --output_dir %F/long",
     "merge %X", "report %X", "best %X --budget_ms 10", "compare %X %X", "fit %X -o %F/f.json", "predict %X 640x480", "trace %X", "score --metric anls %X",
     "score --predictions %X", "score %F/out --scores %X -o %F/long", "run --synthetic tiny -p hi --profile -o %X", "run --synthetic tiny -p hi --profile --html %X",
-    "run --synthetic tiny -p hi --profile --trace %X", "run --synthetic tiny -p hi --dump %X/d", "report %F/out --output_dir %X", "report %F/out --html=%X", "fit %F/out -o %X",
+    "run --synthetic tiny -p hi --profile --trace %X", "run --synthetic tiny -p hi --dump %X/d", "report %F/out --output_dir %X",
+    "report %F/out --html=%X", "fit %F/out -o %X",
     SWEEP "--output_dir %X", "score %F/out --scores %F/scores.jsonl -o %X"};
 static const char *filled(const char *command, const char *path) {
     static char line[4000];

@@ -309,8 +309,8 @@ static void test_equal_servers(void) {
     for (int seed = 1; seed <= (check_all() ? 20 : 2); seed++) {
         char line[400];
         check_case("equal servers on a busy machine, seed %d", seed);
-        snprintf(line, sizeof line, "sweep --endpoint http://127.0.0.1:%d http://localhost:%d --endpoint_model model-a --data %%F/twenty.jsonl --max_new_tokens 8 ", server.port,
-                 server.port);
+        snprintf(line, sizeof line, "sweep --endpoint http://127.0.0.1:%d http://localhost:%d --endpoint_model model-a --data %%F/twenty.jsonl --max_new_tokens 8 ",
+                 server.port, server.port);
         snprintf(line + strlen(line), sizeof line - strlen(line), "--num_samples 12 --num_runs_per_sample 2 --seed %d --output_dir %%F/out", seed);
         RUNS(0, line);
         SAYS("the machine was not quiet");
