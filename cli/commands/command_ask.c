@@ -462,6 +462,7 @@ static void print_server_timings(const struct served *served) {
             vp_json_writer_init_sink(&writer, text_sink, &value, 0);
             json_node(&writer, &parsed.json, i + 1);
             vp_json_finish(&writer);
+            if (key) hide_control_bytes(key);
             print_plain("  %-24s %s\n", key ? key : "?", value.data ? value.data : "");
             FREE_ALL(key, value.data);
         }
