@@ -30,7 +30,7 @@ static char latest[8192];  /* the start of the last POST request's body */
 static const hostile_step good[] = {BEGIN, HELLO, STOP, COUNTS(USAGE("5")), DONE};
 static const hostile_step other[] = {BEGIN, HELLO, PART(HOSTILE_DELTA("?")), STOP, COUNTS(USAGE("5")), DONE};
 static const hostile_step burst[] = {BEGIN, PART(HOSTILE_DELTA("Hel")), WAIT(5), PART(HOSTILE_DELTA("lo")), STOP,
-    COUNTS("\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":90000}"), DONE};
+    COUNTS("\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":900000000}"), DONE};
 static const hostile_step cached[] = {BEGIN, HELLO, STOP, COUNTS(USAGE("288") ",\"timings\":{\"prompt_ms\":12.5,\"cache_n\":288}"), DONE};
 static const hostile_step nousage[] = {BEGIN, HELLO, STOP, DONE};
 static const hostile_step early[] = {BEGIN, PART(HOSTILE_DELTA(" ")), WAIT(300), PART(HOSTILE_DELTA("Hel")), WAIT(5), PART(HOSTILE_DELTA("lo")), WAIT(5),
