@@ -62,11 +62,12 @@ def _words(options: Dict[str, Any]) -> List[str]:
     return words
 
 
-def run(args: Words, ok: Sequence[int] = (0,)) -> Any:
+def run(args: Words, ok: Sequence[int] = (0,), lines: bool = False) -> Any:
     """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p",
     "What?", "--synthetic", "tiny"]).
 
-    ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise."""
+    ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise. lines: the
+    command prints an object a line."""
     words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in args]
     path = program()
     try:
@@ -78,7 +79,8 @@ def run(args: Words, ok: Sequence[int] = (0,)) -> Any:
         raise
     if done.returncode not in ok:
         raise CommandError(done.returncode, done.stderr.decode(errors="replace"))
-    return json.loads(done.stdout.decode(errors="replace"))
+    text = done.stdout.decode(errors="replace")
+    return [json.loads(line) for line in text.splitlines()] if lines else json.loads(text)
 
 
 def sweep(output_dir: Union[str, os.PathLike[str]], **options: Any) -> Any:
