@@ -1789,7 +1789,7 @@ static const char *const vp_impl_config_places[][2] = {
 static const struct { const char *name; int usual;
 } vp_impl_config_switches[] = {{"do_resize", 1},    {"use_thumbnail", 1},      {"slice_mode", 1},
                                {"use_image_id", 1}, {"resize_to_max_canvas", 0}, {"fine_route", 0},
-                               {"crop_to_patches", 1}};
+                               {"crop_to_patches", 1}, {"use_covering_area_grid", 1}};
 /* keys and switches that the processor's class sets to the preset's values, whatever the files say */
 static const char *const vp_impl_config_own[][2] = {
     {"gemma3", "do_pan_and_scan min_crop_size max_num_crops min_ratio_to_activate"},
@@ -1807,6 +1807,7 @@ static const struct { const char *preset, *key; double value;
 } vp_impl_config_absent[] = {
     {"qwen2_vl_hf", "max_pixels", 1003520}, {"qwen2_5_vl_hf", "max_pixels", 1003520},
     {"qwen3_vl_hf", "max_pixels", 1003520}, {"qwen3_vl_hf", "min_pixels", 3136}, {"qwen3_vl_hf", "patch_size", 14},
+    {"smolvlm", "longest_edge", 1456}, {"smolvlm", "tile_size", 364}, {"smolvlm", "image_seq_len", 169},
     {"ovis2_hf", "max_patches", 12}};
 
 VP_API const vp_json *vp_image_settings(const vp_json *const files[3], uint32_t *node) {
@@ -1906,7 +1907,9 @@ VP_API vp_result vp_family_read(const vp_family_preset *preset, const vp_json *c
         uint32_t node = family->preset->rule_index == VP_IMPL_LONGEST ? vp_impl_config_get(own, key->name, &json)
                                                                       : VP_JSON_NONE;
         if (node == VP_JSON_NONE) node = vp_impl_config_get(files, key->name, &json);
-        for (size_t k = 0; k < place_count && node == VP_JSON_NONE; k++)
+        /* DeepSeek-OCR's size is that of its global view */
+        const int is_tile = family->preset->rule_index == VP_IMPL_OCR && key->slot == VP_SLOT_TILE;
+        for (size_t k = 0; k < place_count && node == VP_JSON_NONE && !is_tile; k++)
             if (!strcmp(vp_impl_config_places[k][0], key->name))
                 node = vp_impl_config_get(files, vp_impl_config_places[k][1], &json);
         if (node == VP_JSON_NONE) continue;
@@ -1981,6 +1984,16 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "vision_input_type", "only thumb+tile is implemented");
     int64_t image = vp_impl_config_int(files, "vision_config.image_size");
     int64_t patch = vp_impl_config_int(files, "vision_config.patch_size");
+    const int64_t crop = vp_impl_config_int(files, "crop_size.height");
+    if (!strcmp(family->preset->name, "llava_1_5") && crop > 0 && patch > 0)
+        family->value[VP_SLOT_TOKENS] = crop / patch * (crop / patch);
+    static const struct { const char *preset, *path; int64_t value;
+    } fixed[] = {{"molmo2", "size.height", 378}, {"molmo2", "patch_size", 14}, {"molmo", "image_patch_size", 14}};
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+        const int64_t value = vp_impl_config_int(files, fixed[i].path);
+        if (!strcmp(family->preset->name, fixed[i].preset) && value >= 0 && value != fixed[i].value)
+            return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, fixed[i].path, "differs from this family's");
+    }
     if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !family->preset->markers
         && (image / patch) * (image / patch) != family->value[VP_SLOT_TOKENS])
         return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "vision_config",

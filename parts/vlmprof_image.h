@@ -975,7 +975,7 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
     while ((at = vp_impl_jpeg_marker(file, bytes, end)) < bytes) {
         int marker = file[at + 1];
         const uint8_t *segment = file + at + 4;
-        info->stray |= at != end && !scan;
+        info->stray |= (at != end && !scan) || marker == 0xDC; /* DNL: libjpeg skips it */
         if (marker == 0xD8)
             return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
                                       "JPEG with a second start marker before its end; the file is damaged");
@@ -1139,8 +1139,8 @@ static uint8_t *vp_impl_png_palette(const uint8_t *file, size_t bytes, const vp_
 }
 
 /* A copy of a JPEG that vp_impl_jpeg_walk accepted, without the bytes between segments that libjpeg skips and stb_image
- * rejects, and without metadata. */
-static uint8_t *vp_impl_jpeg_clean(const uint8_t *file, size_t bytes, size_t *clean_bytes) {
+ * rejects, and without metadata; also without stuffed bytes at the end of a scan if `trims`. */
+static uint8_t *vp_impl_jpeg_clean(const uint8_t *file, size_t bytes, int trims, size_t *clean_bytes) {
     uint8_t *copy = (uint8_t *)VP_MALLOC(bytes);
     size_t at, end = 2, used = 2;
     int marker = 0;
@@ -1150,10 +1150,11 @@ static uint8_t *vp_impl_jpeg_clean(const uint8_t *file, size_t bytes, size_t *cl
         if (marker == 0xDA) { /* after its header: the scan */
             memcpy(copy + used, file + end, at - end);
             used += at - end;
+            while (trims && copy[used - 2] == 0xFF && !copy[used - 1]) used -= 2;
         }
         marker = file[at + 1];
         end = at + 2 + (marker == 0xD9 ? 0 : vp_impl_be16(file + at + 2));
-        if (marker == 0xFE || (marker > 0xE0 && marker < 0xF0 && marker != 0xEE)) at = end;
+        if (marker == 0xDC || marker == 0xFE || (marker > 0xE0 && marker < 0xF0 && marker != 0xEE)) at = end;
         memcpy(copy + used, file + at, end - at);
     }
     *clean_bytes = used;
@@ -1237,14 +1238,19 @@ static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const v
         if (!info->jpeg && info->colour == 3 && info->palette_bytes < 768) {
             copy = vp_impl_png_palette(file, bytes, info);
             if (!copy) return vp_error_set(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
-            file = copy;
             bytes += 768 - info->palette_bytes;
-        } else if (info->stray) {
-            copy = vp_impl_jpeg_clean(file, bytes, &bytes);
-            if (!copy) return vp_error_set(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
-            file = copy;
         }
-        out->rgb = stbi_load_from_memory(file, (int)bytes, &width, &height, &channels, 3);
+        for (int trims = 0; trims < 2; trims++) {
+            size_t given = bytes;
+            if (info->jpeg && (info->stray || trims)) {
+                VP_FREE(copy);
+                copy = vp_impl_jpeg_clean(file, bytes, trims, &given);
+                if (!copy) return vp_error_set(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
+            }
+            out->rgb = stbi_load_from_memory(copy ? copy : file, (int)given, &width, &height, &channels, 3);
+            if (out->rgb || !info->jpeg || !stbi_failure_reason() || strcmp(stbi_failure_reason(), "unknown marker"))
+                break;
+        }
         VP_FREE(copy);
         if (!out->rgb) return vp_impl_stb_fail(info, error);
         out->rgb = vp_impl_rgb_take(out->rgb, (size_t)width * (size_t)height * 3);

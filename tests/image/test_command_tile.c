@@ -85,7 +85,8 @@ static void test_families(void) {
     REFUSED("tile --family internvl --compare qwen2-vl 5x5", 2, "cannot be used together");
     REFUSED("tile --maxcrops 3 5x5", 2, "did you mean --max_crops?");
     REFUSED("tile --max_tokens 5 5x5", 2, "needs --family");
-    REFUSED("tile --checkpoint nosuch 5x5", 3, "neither preprocessor_config.json");
+    REFUSED("tile --checkpoint nosuch 5x5", 3, "nosuch: no such folder");
+    REFUSED("tile --checkpoint samples 5x5", 3, "neither preprocessor_config.json");
 }
 
 int main(void) {

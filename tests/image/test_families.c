@@ -449,6 +449,9 @@ static void test_layouts(void) { /* transformers' own numbers */
     CHECK_INT(family.value[VP_SLOT_MAX], 1003520);
     CHECK_INT(FROM(NULL, NULL, "{\"model_type\": \"qwen2_vl\"}"), VP_OK);
     CHECK_INT(family.value[VP_SLOT_MAX], 12845056);
+    CHECK_INT(FROM("{\"crop_size\": {\"height\": 84}}", NULL, "{\"model_type\": \"llava\", \"vision_config\": {\"image_size\": 84, \"patch_size\": 14}}"), VP_OK);
+    CHECK_INT(family.value[VP_SLOT_TOKENS], 36);
+    CHECK_INT(FROM("{\"size\": {\"height\": 84}}", NULL, "{\"model_type\": \"molmo2\"}"), VP_ERR_UNSUPPORTED);
     CHECK_INT(FROM("{\"vision_input_type\": \"vanilla\"}", NULL, "{\"model_type\": \"perception_lm\"}"), VP_ERR_UNSUPPORTED);
 }
 static void test_config(void) {
@@ -469,13 +472,10 @@ static void test_config(void) {
         FREE_ALL(preprocessor, config, name, key);
     }
     CHECK_INT(rows.count, 25);
-    check_case("canvases given in a checkpoint; tiling disabled");
+    check_case("canvases given in a checkpoint");
     CHECK_INT(FROM("{\"image_grid_pinpoints\": [[384, 768], [768, 384]], \"size\": {\"shortest_edge\": 384}, \"patches_per_side\": 27}", NULL,
         "{\"model_type\": \"llava_next\"}"), VP_OK);
     CHECK(family.grid_count == 2 && family.value[VP_SLOT_TILE] == 384);
-    CHECK_INT(FROM("{\"crop_to_patches\": false}", NULL, "{\"model_type\": \"got_ocr2\"}"), VP_OK);
-    vp_vision_count c;
-    CHECK(vp_family_count(&family, 3000, 2000, &c, NULL) == VP_OK && c.total_tokens == 256);
 }
 /* ------------------------------------------------------------------------------------------------------------- the command */
 static void test_count_tokens(void) {

@@ -761,7 +761,8 @@ static void test_jpeg_orientation(void) {
 /* JPEG: bytes between segments, which libjpeg skips, change nothing */
 static void test_jpeg_junk(void) {
     static const char *const names[] = {"420.jpg", "progressive.jpg", "422-restart.jpg"};
-    static const struct { const char *bytes; size_t count; } junk[] = {{"A\1\376", 3}, {"\377\0\377\0", 4}, {"\377\377", 2}, {"\377\323", 2}, {"\0\0\0\0\0\0", 6}};
+    static const struct { const char *bytes; size_t count; } junk[] = {{"A\1\376", 3}, {"\377\0\377\0", 4}, {"\377\377", 2}, {"\377\323", 2}, {"\0\0\0\0\0\0", 6},
+        {"\377\0\377\0\377\0\377\0\377\0\377\0", 12}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char relative[96];
         size_t bytes = 0, at = 2, segments = 0;
@@ -770,13 +771,14 @@ static void test_jpeg_junk(void) {
         uint8_t *file = (uint8_t *)check_read(check_golden(relative), &bytes);
         check_case("%s with bytes between its segments", names[i]);
         if (!CHECK(file && vp_image_decode(file, bytes, &plain, NULL) == VP_OK)) continue;
-        while (file[at + 1] != 0xDA) { /* not before the first: as for Pillow, such a file is no JPEG */
-            at += 2 + (size_t)(file[at + 2] << 8 | file[at + 3]);
-            segments++;
+        for (int scan = 0; !scan;) { /* not before the first segment: as for Pillow, such a file is no JPEG */
+            scan = file[at + 1] == 0xDA;
+            at = scan ? bytes - 2 : at + 2 + (size_t)(file[at + 2] << 8 | file[at + 3]);
+            segments = scan ? 5 : segments + 1;
             bytes_buffer jpeg = {NULL, 0};
             vp_image image = {0, 0, NULL};
             put(&jpeg, file, at);
-            put(&jpeg, junk[segments % 5].bytes, junk[segments % 5].count);
+            put(&jpeg, junk[scan ? 5 : segments % 5].bytes, junk[scan ? 5 : segments % 5].count); /* after the scan: stuffed bytes */
             put(&jpeg, file + at, bytes - at);
             CHECK_INT(vp_image_decode(jpeg.data, jpeg.count, &image, NULL), VP_OK);
             CHECK(image.rgb && memcmp(image.rgb, plain.rgb, (size_t)plain.width_px * (size_t)plain.height_px * 3) == 0);

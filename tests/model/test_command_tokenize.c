@@ -119,7 +119,7 @@ static void test_tokenize_jsonl(void) {
     BAD_LINE("{\"id\": 1}", "has none of");
     BAD_LINE("{\"question\": [1]}", "\"question\" must be");
     BAD_LINE("{\"questions\": \"a\"}", "\"questions\" must be");
-    BAD_LINE("{\"question\": \"a\", \"options\": [1]}", "\"options\" must be");
+    BAD_LINE("{\"question\": \"a\", \"options\": [[1]]}", "\"options\" (or \"choices\") must be");
     BAD_LINE("{\"question\": \"a\", \"hint\": 7}", "\"hint\" must be");
     BAD_LINE("{\"question\": \"a\", \"dataset\": \"vqa\"}", "is unknown");
     BAD_LINE("{\"question\": \"a\", \"dataset\": \"science_qa_img\"}", "no options");
