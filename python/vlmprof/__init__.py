@@ -10,13 +10,13 @@ conform compares two stacks stage by stage, results and plots show result files.
 transformers models. No dependency: pandas, pyarrow, numpy, matplotlib, torch only where a module needs them."""
 from typing import Any
 
-from .commands import CommandError, audit, compare, program, run, sweep
-from .counts import Count, PlatformError, count, count_tokens, families, tokens_of, version
+from .commands import CommandError, PlatformError, audit, compare, program, run, sweep, version
+from .counts import Count, count, count_tokens, families, tokens_of
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return version()  # of the library, which is opened when it is first needed
+        return version()
     if name in ("front", "load", "load_trace"):
         from . import results  # python -m vlmprof.results imports this package first
         return getattr(results, name)

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 import torch
 import transformers
 
-from ..counts import version
+from ..commands import version
 from ..results import need_pandas
 from .families import find_modules
 
@@ -166,7 +166,7 @@ def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
     try:
         ours = version()
     except OSError:
-        ours = "not known: build/libvlmprof.so is not built"
+        ours = "not known: no program"
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
     stamps = _Marks(torch.device("cpu"), None)
     began = time.perf_counter_ns()
