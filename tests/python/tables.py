@@ -77,9 +77,6 @@ if "pandas" in have:
     refused("front of a folder's name", TypeError, "front needs the table of configurations, not str", lambda: vlmprof.front("own"))
     (own / "b.json").write_text('{"per_sample_results": [NaN')
     refused("a broken file is named", ValueError, "b.json: ", lambda: vlmprof.load(own))
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    said = subprocess.run([sys.executable, "-m", "vlmprof.results", str(work / "sweep")], capture_output=True, check=False, env=environment).stdout.decode()
-    check("python -m vlmprof.results", said.endswith("4 configurations, 12 samples; times are ms\n") and said.count("*") >= 1, said)
     subprocess.run([os.environ["VLMPROF"], "run", "-p", "What?", "--synthetic", "tiny", "--max_new_tokens", "2", "--profile", "--trace", str(work / "trace.json"), "--quiet"],
                    capture_output=True, check=True)
     trace = vlmprof.load_trace(work / "trace.json")

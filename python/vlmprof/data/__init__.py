@@ -6,8 +6,9 @@
     python -m vlmprof.data lmms:mmmu_val -o data.jsonl                # a task of lmms-eval, where that is installed
 
 Formats are recognized by their content: VLMEvalKit TSV and CSV; Parquet and Arrow; the official JSON of DocVQA,
-InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE, OCRBench, MathVista, TallyQA. A known set gets the prompt of the tool whose
-format it is in. Pictures inside the data become files next to the output; what is left out is said with its reason."""
+InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE, OCRBench, MathVista, TallyQA. A known set gets the prompt of the
+tool whose format it is in. Pictures inside the data become files next to the output; what is left out is said with its
+reason."""
 from __future__ import annotations
 
 import argparse

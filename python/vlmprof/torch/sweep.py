@@ -245,21 +245,18 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
           modules: Optional[Dict[str, Optional[str]]] = None, seed: int = 42, progress: bool = True, clock: Optional[Callable[[], int]] = None) -> List[Dict[str, Any]]:
     """Measures a grid of configurations and writes a result file for each; returns a dict with file, knobs, num_ok, num_failed, T_total_p50 [ms] and accuracy.
 
-    records:    [{"question": .., "answers": [..], "image": path or PIL picture, or "images": [..], or none}], or a file of such lines next to its pictures
-    knobs:      {"attn": ["eager", "sdpa"], "heads": [16, 12]}: values are numbers, texts, true or false; all combinations are measured. Without a function
-                of yours: attn, dtype, prune ("none", "stride:keep=0.5", "random:keep=0.25"), longest_edge [px], batch, and settings of the image processor
-    apply:      a function of the model and a configuration's knobs, called before its runs; it may return something with close(), or a context manager
-    inputs:     a function of processor, record and knobs that returns the arguments of generate; its time is the stage preprocess
-    run:        a function of the model and these arguments that answers, a tensor of tokens or a text, for models without generate
-    score:      a function of answer and record that returns 0 to 1, or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`
-    num_samples: so many, drawn as by `vlmprof sweep`; num_runs: timed runs of each point, after `warmup` others
-    order:      "runs": configurations alternate run by run, in an order drawn anew; "samples": sample by sample; "configurations": one after the other, for
-                knobs that are slow to apply; what the machine does meanwhile is then in their difference
-    resume:     goes on with the sweep in output_dir; runs that it has are not measured again
-    on_error:   "record": a point that fails is a row with its reason; "raise"
-    clock:      ns, in the place of the machine's clocks
+    records:  [{"question": .., "answers": [..], "image": path or PIL picture, or "images": [..], or none}], or a file of such lines next to its pictures
+    knobs:    {"attn": ["eager", "sdpa"], "heads": [16, 12]}: numbers, texts, true or false; all combinations are measured. Without a function of yours: attn,
+              dtype, prune ("none", "stride:keep=0.5", "random:keep=0.25"), longest_edge [px], batch, settings of the image processor
+    apply:    a function of the model and a configuration's knobs; it may return something with close(), or a context manager
+    inputs:   a function of processor, record and knobs that returns the arguments of generate; run: one of the model and them that answers
+    score:    a function of answer and record that returns 0 to 1, or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`
+    order:    "runs": configurations alternate run by run, in an order drawn anew; "samples": sample by sample; "configurations": one after the other
+    on_error: "record": a point that fails is a row with its reason; "raise"
+    resume:   goes on with the sweep in output_dir, whose points.jsonl has every run; Ctrl-C writes the result files of what there is
+    clock:    ns, in the place of the machine's clocks
 
-    Answers are greedy. Every run is written to output_dir/points.jsonl when it ends; Ctrl-C writes the result files of what there is."""
+    Answers are greedy. Guide: vlmprof help torch."""
     for name, value, least in (("num_runs", num_runs, 1), ("warmup", warmup, 0), ("max_new_tokens", max_new_tokens, 1), ("num_samples", num_samples, 1)):
         if not (name == "num_samples" and value is None) and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise ValueError(f"{name}: expected a whole number of {least} or more, not {value!r}")
