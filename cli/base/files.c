@@ -19,6 +19,7 @@
 const char *no_folder_reason(const char *path) {
     struct stat info;
     if (stat(path, &info)) return errno == ENOENT ? "no such folder" : strerror(errno);
+    errno = ENOTDIR;
     return !S_ISDIR(info.st_mode) ? "this is not a folder" : access(path, R_OK | X_OK) ? strerror(errno) : NULL;
 }
 int is_folder(const char *path) {

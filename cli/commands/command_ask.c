@@ -8,7 +8,6 @@
 #include "base/option_rows.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "measure/fidelity.h"
 #include "measure/measure.h"
 #include "model/image.h"
 #include "results/fields.h"
@@ -35,11 +34,6 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTIONS_OF_CLIENT,
     OPTION_REQUEST_KNOB,
     OPTIONS_OF_TWINS,
-    {"baseline", TEXT, "URL", NULL, 0, 0, NULL,
-     "another server, asked the same question: reports whether the answers are equal and, if both servers return log "
-     "probabilities, how far apart the next-token distributions are"},
-    {"baseline_model", TEXT, "NAME", NULL, 0, 0, NULL, "model name on that server (default: its only one)",
-     .needs = "baseline"},
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"},
     OPTION_SAME_IMAGE,
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL,
@@ -77,7 +71,6 @@ struct served_run {
     struct timed_runs timed;
     struct twins twins; struct twin_result twin_result; /* for --twins; without it, there are no pairs */
     struct twins first; struct twin_result first_result; /* with several images: the same for only the first */
-    struct fidelity fidelity; /* for --baseline; baseline is NULL without it */
 };
 
 /* The token count of all images by the rule. */
@@ -225,54 +218,6 @@ static int served_twins(const struct options *options, struct served_run *state)
     }
     twin_forget(&memory);
     return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
-}
-
-/* ---- comparison with another server */
-/* Sends each server one more request, untimed, to get its distributions. Returns 0 or an exit code. */
-static int served_compare(const struct options *options, struct served_run *state) {
-    const char *url = text_of(options, "baseline");
-    struct served_answer first = {NULL, 0, {NULL, 0}}, own = {NULL, 0, {NULL, 0}};
-    char reason[LINE_BYTES] = "";
-    struct endpoint endpoint = {0};
-    int most_likely[2] = {0, 0}, code;
-    code = endpoint_open(endpoint_settings_of(options), url, text_of(options, "baseline_model"), &endpoint);
-    if (!code) code = endpoint_choose_model(&endpoint);
-    if (!code) {
-        struct question question = state->question;
-        question.unique = NULL; /* the same picture for both */
-        code = served_answer_ask(&endpoint, &question, &most_likely[0], &first, reason, sizeof reason);
-        if (!code) code = served_answer_ask(&state->endpoint, &question, &most_likely[1], &own, reason, sizeof reason);
-        if (code && code != EXIT_INTERRUPTED) complain(code, "%s", reason);
-    }
-    if (!code) {
-        fidelity_begin(&state->fidelity, url, NULL);
-        served_answers_compare(&first, &own, &state->fidelity, reason, sizeof reason);
-        if (reason[0]) state->fidelity.reason = copy_text(reason, strlen(reason));
-    }
-    served_answer_free(&first);
-    served_answer_free(&own);
-    endpoint_close(&endpoint);
-    return code;
-}
-static void print_fidelity(const struct fidelity *fidelity) {
-    const struct divergence_summary kl = divergences_summary(fidelity->divergences, (size_t)fidelity->divergence_count);
-    if (!fidelity->baseline) return;
-    print_plain("\ncompared with %s, by one more request to each\n", fidelity->baseline);
-    print_plain("%-19s %s", "answer", fidelity->answers_equal ? "equal" : "differs");
-    if (fidelity->first_difference >= 0) print_plain(" starting at token %d", fidelity->first_difference);
-    if (isfinite(fidelity->baseline_margin))
-        print_plain("; there the baseline prefers its token by %s nats", number_short(fidelity->baseline_margin).text);
-    print_plain("\n");
-    if (fidelity->positions)
-        print_plain("%-19s %d of %d positions have the same most likely "
-                    "token\n",
-                    "top1_agreement", fidelity->top1_count, fidelity->positions);
-    if (isfinite(kl.mean))
-        print_plain("%-19s between %s and %s nats (mean over %d tokens; a range, because the servers report only "
-                    "their top tokens)\n",
-                    "KL divergence", number_short(kl.mean).text, number_short(kl.mean_at_most).text,
-                    fidelity->divergence_count);
-    if (fidelity->reason) print_plain("%s\n", fidelity->reason);
 }
 
 /* ---- doubts about the results */
@@ -462,6 +407,7 @@ static void print_server_timings(const struct served *served) {
             vp_json_writer_init_sink(&writer, text_sink, &value, 0);
             json_node(&writer, &parsed.json, i + 1);
             vp_json_finish(&writer);
+            if (key) hide_control_bytes(key);
             print_plain("  %-24s %s\n", key ? key : "?", value.data ? value.data : "");
             FREE_ALL(key, value.data);
         }
@@ -533,7 +479,6 @@ static void print_served(const struct served_run *state) {
     runs_print(&state->timed);
     runs_print_terms(&state->timed);
     print_twins(state);
-    print_fidelity(&state->fidelity);
     print_server_timings(state->timed.runs[0].served);
 }
 
@@ -610,7 +555,6 @@ static void print_served_json(const struct options *options, const struct served
         }
         PUT(&writer, END_ARRAY, END_OBJECT);
     } else PUT(&writer, KEY_NULL("twins"));
-    if (state->fidelity.baseline) put_fidelity_row(&writer, &state->fidelity);
     runs_put_medians(&writer, timed);
     put_served_runs(&writer, timed->runs, timed->count);
     runs_put_end(&writer, options, timed, NULL, NULL, vp_server_library(state->endpoint.server));
@@ -634,8 +578,6 @@ static int run_command(const struct options *options) {
     if (!code && !failed && !interrupted) state.words = endpoint_words(&state.endpoint);
     if (!code && !failed && state.timed.count && !interrupted && is_given(options, "twins"))
         code = served_twins(options, &state);
-    if (!code && !failed && state.timed.count && !interrupted && is_given(options, "baseline"))
-        code = served_compare(options, &state);
     if (!code && state.timed.count) {
         served_warn(options, &state);
         if (is_given(options, "json")) print_served_json(options, &state);
@@ -651,7 +593,6 @@ static int run_command(const struct options *options) {
     twins_free(&state.first);
     for (size_t i = 0; state.images && i < state.image_count; i++) unique_free(&state.images[i]);
     FREE_ALL(state.images, state.pictures, state.file_sizes, state.tokens_by_rule);
-    fields_free(&FIDELITY_OBJECT, &state.fidelity);
     knobs_free(&state.knobs);
     FREE_ALL(state.setting, state.words);
     endpoint_close(&state.endpoint);

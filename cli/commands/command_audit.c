@@ -43,9 +43,6 @@ static const struct option_spec AUDIT_OPTIONS[] = {
      "number of sizes to send, chosen at the edge cases of the rule: 12 to 1000"},
     {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "maximum number of pixels per image"},
     {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead", .excludes = "images image_pixels"},
-    {"pruning_rounds", COUNT, "N", NULL, 2, 1000, NULL,
-     "time the smallest and the largest image, and texts of equally many tokens, alternately N times; an image token "
-     "that adds less time than a text token suggests that the server prunes"},
     {"images_per_request", COUNT, "N", NULL, 2, 16, NULL,
      "then send requests with 2 to N of the images; each image must count as many tokens as when sent alone"},
     {"repeat", COUNT, "N", "1", 1, 1000, NULL,
@@ -87,7 +84,6 @@ struct audit {
     enum measure by;
     struct audit_verdict verdict;
     struct text_list words, notes, refusals;
-    struct token_cost cost; /* rounds is 0 if not measured */
     struct added *added; size_t added_count; /* for --images_per_request: each image after the first */
     struct text_list together;               /* images that count differently than alone, or are rejected */
 };
@@ -207,8 +203,7 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
 
 /* ---- requests */
 struct request { const struct picture *pictures; int32_t picture_count; const char *text; int with_knobs; };
-/* ms: time from the last byte sent to the end of the answer, which is one token */
-struct answer { vp_chat_usage usage; int status; double ms; };
+struct answer { vp_chat_usage usage; int status; };
 /* Requests one token. Returns 0, or an exit code with a reason; answer->status is the HTTP status. */
 static int ask_usage(struct audit *audit, const struct request *request, struct answer *answer, char *reason,
                      size_t capacity) {
@@ -232,7 +227,6 @@ static int ask_usage(struct audit *audit, const struct request *request, struct 
     } else code = endpoint_try(&audit->endpoint, &exchange, reason, capacity);
     answer->usage = exchange.reply.usage;
     answer->status = exchange.http_status;
-    answer->ms = (double)(exchange.end_ns - exchange.uploaded_ns) / 1e6;
     ask_free(&exchange);
     return code;
 }
@@ -393,59 +387,6 @@ static int audit_decide(struct audit *audit) {
     if (audit->refused) return complain(EXIT_DEVICE, "the server refused every image: %s", audit->refusals.items[0]);
     return complain(EXIT_INPUT, "%s: its answers report no usage.prompt_tokens, so there is nothing to compare",
                     audit->endpoint.url);
-}
-
-/* ---- the cost of image tokens compared with text tokens */
-/* The counted size with the fewest or the most tokens. */
-static const struct asked *extreme_size(const struct audit *audit, int most) {
-    const struct asked *found = NULL;
-    int64_t tokens = 0;
-    for (size_t i = 0; i < audit->done; i++) {
-        const int64_t measured = audit->asked[i].is_counted ? audit->sizes[audit->size_of[i]].measured : -1;
-        if (measured < 0 || (found && (most ? measured <= tokens : measured >= tokens))) continue;
-        found = &audit->asked[i];
-        tokens = measured;
-    }
-    return found;
-}
-/* Sends the requests of a round. Returns 0 or an exit code after a complaint. */
-static int time_round(struct audit *audit, const struct asked *const sizes[2], struct cost_round *round) {
-    for (int which = 0; which < COST_REQUESTS; which++) {
-        const int is_image = which == COST_SMALL_IMAGE || which == COST_LARGE_IMAGE;
-        const struct asked *size = sizes[which >= COST_LARGE_IMAGE];
-        const uint64_t number = ask_mark();
-        char *text = token_cost_text(is_image ? 0 : audit->sizes[audit->size_of[size - audit->asked]].measured, number),
-             reason[LINE_BYTES];
-        struct picture picture = {0};
-        struct answer answer;
-        if (is_image) scene_draw(size->corner.width_px, size->corner.height_px, number, &picture);
-        int code = ask_usage(audit, &(struct request){&picture, is_image, text, 1}, &answer, reason, sizeof reason);
-        picture_free(&picture);
-        free(text);
-        if (code) return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
-        round->ms[which] = answer.ms;
-        round->tokens[which] = answer.usage.prompt_tokens;
-        if (interrupted) return EXIT_INTERRUPTED;
-    }
-    return 0;
-}
-/* Measures the time per token. The first round is a warm-up and is not counted. Returns 0 or an exit code. */
-static int audit_time(const struct options *options, struct audit *audit) {
-    const size_t count = (size_t)number_of(options, "pruning_rounds");
-    const struct asked *const sizes[2] = {extreme_size(audit, 0), extreme_size(audit, 1)};
-    struct cost_round *rounds = resize(NULL, count + 1, sizeof *rounds);
-    int code = 0;
-    for (size_t i = 0; i <= count && !code; i++) {
-        show_progress("tokens of images and of text: %zu of %zu", i, count);
-        code = time_round(audit, sizes, &rounds[i ? i - 1 : 0]);
-    }
-    close_progress();
-    if (!code && token_cost_find(rounds, count, &audit->cost)) token_cost_words(&audit->cost, &audit->notes);
-    else if (!code)
-        text_list_add(&audit->notes, "pruning cannot be judged: the server must report prompt tokens, and the sizes "
-                                     "must differ by at least %d tokens", COST_TOKENS_LEAST);
-    free(rounds);
-    return code;
 }
 
 /* ---- several images per request */
@@ -644,15 +585,6 @@ static void put_rule(vp_json_writer *writer, const struct audit_rule *rule) {
     }
     vp_json_end_object(writer);
 }
-/* Writes the cost of a token, or null. */
-static void put_cost(vp_json_writer *writer, const struct token_cost *cost) {
-    if (cost->rounds)
-        PUT(writer, KEY_OBJECT("token_cost"), KEY_BOOL("hint_at_pruning", cost->is_hint), KEY("rounds", cost->rounds),
-            KEY_ESTIMATE("image_token_ms", "image_token_interval", cost->image),
-            KEY_ESTIMATE("text_token_ms", "text_token_interval", cost->text),
-            KEY_ESTIMATE("difference_ms", "difference_interval", cost->difference), END_OBJECT);
-    else put_null(writer, "token_cost");
-}
 static void print_audit_json(const struct options *options, const struct audit *audit) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
@@ -678,7 +610,6 @@ static void print_audit_json(const struct options *options, const struct audit *
         PUT(&writer, END_ARRAY);
     }
     PUT(&writer, KEY_TEXTS("together_words", &audit->together));
-    if (is_given(options, "pruning_rounds")) put_cost(&writer, &audit->cost);
     PUT(&writer, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
         KEY_OBJECT("provenance"));
     put_provenance(&writer, options, NULL, NULL);
@@ -710,8 +641,6 @@ static int run_command(const struct options *options) {
         /* an early stop must not hide counts; if there are none, its exit code and message are enough */
         code = stopped && audit.done == audit.refused ? stopped : audit_decide(&audit);
         if (!code && !stopped && is_given(options, "images_per_request")) stopped = audit_together(options, &audit);
-        if (!code && !stopped && is_given(options, "pruning_rounds"))
-            stopped = audit_time(options, &audit); /* the verdict is printed anyway */
         if (!code) {
             if (is_given(options, "json")) print_audit_json(options, &audit); else code = print_audit(&audit);
             if (!code) code = stopped ? stopped : is_as_by_rule(&audit) ? 0 : EXIT_WORK;

@@ -299,16 +299,6 @@ static int accuracy_test(struct score_range range, const double *before, const d
             return TEST_BOUNDED;
     return TEST_RATES;
 }
-/* Makes a comparison that has only a difference, without an interval. */
-static vp_comparison comparison_unknown(double estimate, size_t count) {
-    vp_comparison comparison;
-    comparison.count = count;
-    comparison.estimate = estimate;
-    comparison.low = comparison.high = (double)NAN;
-    comparison.p_difference = comparison.p_equivalence = 1;
-    comparison.verdict = VP_VERDICT_INCONCLUSIVE;
-    return comparison;
-}
 /* Returns 1 if the values can be compared; *comparison, with an interval at 1 - alpha, and row->reason are set. */
 static int can_compare(const struct comparison_job *job, struct compared_row *row, size_t count, double alpha,
                        vp_comparison *comparison) {
@@ -325,7 +315,9 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
         return result == VP_OK;
     }
     if (count == 1) {
-        *comparison = comparison_unknown(by_ratio ? after[0] / before[0] - 1 : after[0] - before[0], 1);
+        *comparison = (vp_comparison){.count = 1, .low = (double)NAN, .high = (double)NAN,
+                                      .estimate = by_ratio ? after[0] / before[0] - 1 : after[0] - before[0],
+                                      .p_difference = 1, .p_equivalence = 1, .verdict = VP_VERDICT_INCONCLUSIVE};
         row->reason = "only 1 pair: no spread, no interval";
         return 1;
     }
@@ -336,8 +328,8 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
         != VP_OK)
         return 0;
     if (!isfinite(comparison->low))
-        row->reason = by_ratio ? "all ratios are equal: no spread, no interval"
-                               : "all differences are equal and the metric's range is unknown: no interval";
+        row->reason = by_ratio ? "all ratios are equal: no interval, only a sign test"
+                               : "all differences are equal and the metric's range is unknown: only a sign test";
     return 1;
 }
 /* Returns 1 if other programs or a virtual machine's host used CPU time while a pair of the row was measured, on either
@@ -585,27 +577,18 @@ static void adjust_family(struct comparison_job *job) {
     }
     FREE_ALL(values[0], values[1], places, order);
 }
-/* "18 % slower" */
-static struct number_text pace_text(double change) {
-    struct number_text text = number_formatted(fabs(change) < 0.1 ? "%.1f" : "%.0f", fabs(100 * change));
-    snprintf(text.text + strlen(text.text), sizeof text.text - strlen(text.text), " %% %s",
-             change < 0 ? "faster" : "slower");
-    return text;
-}
 /* Names the first difference that drifts. */
 static void warn_of_drift(struct comparison_job *job) {
-    size_t count = 0, first = 0;
-    for (size_t i = job->count; i-- > 0;)
-        if (job->rows[i].is_drifting) {
-            first = i;
-            count++;
-        }
-    if (!count) return;
+    size_t i = 0;
+    while (i < job->count && !job->rows[i].is_drifting) i++;
+    if (i == job->count) return;
+    const struct compared_row *row = &job->rows[i];
     text_list_add(&job->warnings,
-                  "%zu of %zu differences drift: in %s, B began %s than A and ended %s, so the machine changed between "
-                  "or during the sweeps. More samples do not help: measure A and B in turns",
-                  count, job->count, compared_name(job->rows[first].which), pace_text(job->rows[first].began).text,
-                  pace_text(job->rows[first].ended).text);
+                  "the difference drifts: in %s, B began %s %% %s than A and ended %s %% %s, so the machine changed "
+                  "between or during the sweeps. More samples do not help: measure A and B in turns",
+                  compared_name(row->which), number_percent(fabs(row->began)).text,
+                  row->began < 0 ? "faster" : "slower", number_percent(fabs(row->ended)).text,
+                  row->ended < 0 ? "faster" : "slower");
 }
 /* Corrects all verdicts, and plans how many samples each comparison needs. */
 static void adjust_verdicts(struct comparison_job *job) {
@@ -614,6 +597,7 @@ static void adjust_verdicts(struct comparison_job *job) {
         struct compared_row *row = &job->rows[i];
         double margin = margin_of(job, row), effect = is_latency(row->which) ? job->effect : 2 * margin;
         double alpha = COMPARE_ALPHA / (double)job->family;
+        const size_t signs = (size_t)ceil(1 - log2(alpha)); /* pairs that a sign test needs if all agree */
         size_t confirming;
         /* no number of samples decides between the ends of a drift; without a measured spread, a sign test may */
         vp_result planned = row->reason || row->is_drifting ? VP_ERR_RANGE
@@ -622,15 +606,14 @@ static void adjust_verdicts(struct comparison_job *job) {
                                 : vp_compare_accuracy_plan(isfinite(row->deviation) ? row->deviation : 0,
                                                            row->range.high - row->range.low, row->test == TEST_RATES,
                                                            margin, effect, alpha, 0.95, &row->needed);
-        if (planned != VP_OK)
-            row->needed = row->reason && fabs(job->verdicts[i].estimate) > 0 ? (size_t)ceil(1 - log2(alpha)) : 0;
+        if (planned != VP_OK) row->needed = row->reason && fabs(job->verdicts[i].estimate) > 0 ? signs : 0;
         /* an accuracy's change beyond the margin needs fewer samples to be found than a verdict of SAME */
         row->to_decide = row->needed;
         effect = fabs(job->verdicts[i].estimate);
         if (planned == VP_OK && !is_latency(row->which) && effect > margin
             && vp_compare_plan(row->deviation, 0.999 * effect, effect, alpha, 0.95, &confirming) == VP_OK
-            && confirming < row->needed && confirming > job->verdicts[i].count)
-            row->to_decide = confirming;
+            && confirming < row->needed && (confirming > job->verdicts[i].count || signs > job->verdicts[i].count))
+            row->to_decide = confirming > signs ? confirming : signs;
     }
 }
 /* Returns 1 if both sides have the same configurations and samples, with equal values or none. */
@@ -868,43 +851,39 @@ static void write_answer(struct document *document, const struct comparison_job 
 /* Writes the number of inconclusive comparisons, and what would decide them. */
 static void write_open(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
     const size_t open = verdict->count[SAYS_INCONCLUSIVE];
-    size_t noisy = 0, drifting = 0, rigid = 0; /* rigid: all pairs are equal */
+    static const char *const whys[] = {
+        "need a quieter machine; more samples would not settle them",
+        "drift; more samples would not settle them, measure A and B in turns",
+        "have no spread, so no interval; more samples of this kind would not settle them"};
+    size_t counts[3] = {0, 0, 0}, known = 0;
     for (size_t i = 0; i < job->count; i++) {
-        if (verdict_of(job, i) != SAYS_INCONCLUSIVE) continue;
-        noisy += (size_t)job->rows[i].is_noisy;
-        drifting += (size_t)(job->rows[i].is_drifting && !job->rows[i].is_noisy);
-        rigid += !job->rows[i].is_noisy && job->rows[i].reason && job->verdicts[i].count > 1 && !job->rows[i].needed;
+        const struct compared_row *row = &job->rows[i];
+        const int is_rigid = row->reason && job->verdicts[i].count > 1 && !row->needed; /* all pairs are equal */
+        if (verdict_of(job, i) != SAYS_INCONCLUSIVE || !(row->is_noisy || row->is_drifting || is_rigid)) continue;
+        counts[row->is_noisy ? 0 : row->is_drifting ? 1 : 2]++;
+        known++;
     }
     if (!open) return;
     if (!is_given(job->options, "all"))
         document_text(document, BLOCK_LINE, "%zu INCONCLUSIVE comparison%s not shown; use --all to show them", open,
                       open == 1 ? " is" : "s are");
-    if (noisy)
-        document_text(document, BLOCK_LINE,
-                      "%zu of the INCONCLUSIVE comparisons need a quieter machine; more samples would not settle them",
-                      noisy);
-    if (drifting)
-        document_text(document, BLOCK_LINE, "%zu of the INCONCLUSIVE comparisons drift; more samples would not settle "
-                                            "them, measure A and B in turns", drifting);
-    if (rigid)
-        document_text(document, BLOCK_LINE,
-                      "%zu of the INCONCLUSIVE comparisons have no spread, so no interval; more samples of this kind "
-                      "would not settle them",
-                      rigid);
-    if (noisy + drifting + rigid == open) return;
+    for (size_t i = 0; i < 3; i++)
+        if (counts[i])
+            document_text(document, BLOCK_LINE, "%zu of the INCONCLUSIVE comparisons %s", counts[i], whys[i]);
+    if (known == open) return;
     if (verdict->more > WORTH_SAMPLES)
         document_text(document, BLOCK_LINE, "deciding %s would take more than 10,000 additional samples, which is not "
                                             "worth it",
-                      noisy + drifting + rigid ? "the others" : "them all");
+                      known ? "the others" : "them all");
     else if (verdict->more)
         document_text(document, BLOCK_LINE,
                       "about %zu more sample%s should decide %s if the spread and the difference stay the same",
                       verdict->more, plural_s((int64_t)verdict->more),
-                      noisy + drifting + rigid ? "the others" : "the inconclusive cases");
+                      known ? "the others" : "the inconclusive cases");
     else
         document_text(document, BLOCK_LINE,
                       "it is unknown how many more samples would decide %s: a difference is near the margin",
-                      noisy + drifting + rigid ? "the others" : "them");
+                      known ? "the others" : "them");
 }
 /* Writes the verdict, the rows that decided it, and the inconclusive ones; then warnings and method. */
 static void write_comparison(struct document *document, const struct comparison_job *job,

@@ -491,7 +491,6 @@ static int predict_files(const struct options *options, const struct estimator *
 
 struct recalibration {
     size_t wanted;                                       /* number of measurements drawn for the lines */
-    vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* learning curves; draws is 0 if there is none */
     struct trial_errors before, after;                   /* errors on the measurements that were not drawn */
     size_t left;                                         /* number of those measurements */
 };
@@ -512,53 +511,6 @@ static struct measurements pick_rows(const struct measurements *measurements, co
     }
     return picked;
 }
-/* Finds how much a line through N measurements improves predictions of the others, for each stage and the total. */
-static void find_curves(const struct estimator *estimator, const struct measurements *measurements,
-                        struct recalibration *recalibration) {
-    double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
-    double *pairs = resize(NULL, measurements->count, 2 * sizeof *pairs);
-    vp_latency_model *plain = resize(NULL, 1, sizeof *plain);
-    *plain = estimator->model;
-    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
-        memset(&plain->affine[stage], 0, sizeof plain->affine[stage]);
-        plain->affine[stage].slope = plain->affine[stage].condition = 1;
-    }
-    estimator_predict_rows(plain, measurements, predicted);
-    add_totals(measurements, predicted);
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        size_t count = pair_rows(measurements, predicted, part, pairs),
-               bytes = vp_affine_curve_scratch_bytes(count, CURVE_DRAWS);
-        void *scratch = resize(NULL, bytes, 1);
-        for (int k = 0; k < CURVE_COUNT; k++)
-            if (vp_affine_learning(pairs + measurements->count, pairs, count, CURVE_POINTS[k], CURVE_DRAWS,
-                                   RECALIBRATION_SEED, scratch, bytes, &recalibration->curves[part][k])
-                != VP_OK)
-                memset(&recalibration->curves[part][k], 0, sizeof recalibration->curves[part][k]);
-        free(scratch);
-    }
-    FREE_ALL(plain, pairs, predicted);
-}
-static void write_curves(struct document *document, const struct recalibration *recalibration) {
-    document_text(document, BLOCK_HEADING,
-                  "Learning curve: MAPE %% on the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
-    struct text_list *table = document_table(document, "stage|before|10|25|50|100|lines rejected");
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        double before = (double)NAN;
-        size_t refused = 0;
-        for (int k = 0; k < CURVE_COUNT; k++) {
-            if (recalibration->curves[part][k].draws) before = recalibration->curves[part][k].before;
-            refused += recalibration->curves[part][k].refused;
-        }
-        text_list_add(table, "%s", part_name(part));
-        text_list_add(table, "%s", number_percent(before).text);
-        for (int k = 0; k < CURVE_COUNT; k++) {
-            const vp_affine_curve *learned = &recalibration->curves[part][k];
-            text_list_add(table, "%s",
-                          learned->draws ? number_estimate(100, learned->mean, learned->low, learned->high).text : "-");
-        }
-        text_list_add(table, "%zu", refused);
-    }
-}
 static void write_recalibration(struct document *document, const struct estimator *estimator,
                                 const struct recalibration *recalibration, const struct measurements *measurements) {
     struct text_list *table;
@@ -577,7 +529,6 @@ static void write_recalibration(struct document *document, const struct estimato
         write_trial(document, "Before, on the measurements that were not drawn", &recalibration->before);
         write_trial(document, "After, on the same measurements", &recalibration->after);
     }
-    write_curves(document, recalibration);
 }
 static void put_recalibration(vp_json_writer *writer, const struct recalibration *recalibration,
                               const struct measurements *measurements, const char *folder) {
@@ -586,20 +537,7 @@ static void put_recalibration(vp_json_writer *writer, const struct recalibration
         KEY("seed", RECALIBRATION_SEED));
     if (recalibration->left) put_trial(writer, "before", &recalibration->before);
     if (recalibration->left) put_trial(writer, "after", &recalibration->after);
-    PUT(writer, KEY_OBJECT("learning_curve"));
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        PUT(writer, KEY_ARRAY(part_name(part)));
-        for (int k = 0; k < CURVE_COUNT; k++) {
-            const vp_affine_curve *learned = &recalibration->curves[part][k];
-            if (learned->draws)
-                PUT(writer, KEY_OBJECT(NULL), KEY("measurements", (int64_t)learned->points),
-                    KEY("draws", (int64_t)learned->draws), KEY("refused", (int64_t)learned->refused),
-                    KEY("mape_percent_before", 100 * learned->before), KEY("mape_percent", 100 * learned->mean),
-                    KEY_RANGE("mape_percent_p5_p95", 100 * learned->low, 100 * learned->high), END_OBJECT);
-        }
-        PUT(writer, END_ARRAY);
-    }
-    PUT(writer, END_OBJECT, END_OBJECT);
+    PUT(writer, END_OBJECT);
 }
 /* Draws `wanted` measurements, fits a line through them for each stage, and tests the model on the others before and
  * after. Returns 0 or an exit code. */
@@ -617,7 +555,6 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     drawn = pick_rows(measurements, order, recalibration->wanted);
     recalibration->left = measurements->count - recalibration->wanted;
     rest = pick_rows(measurements, order + recalibration->wanted, recalibration->left);
-    find_curves(estimator, measurements, recalibration);
     if (recalibration->left) try_model(estimator, &rest, &recalibration->before, NULL);
     /* a stage without measurements here keeps its old line, to which these measurements did not contribute */
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) estimator->model.affine[stage].count = 0;

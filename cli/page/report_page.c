@@ -217,7 +217,7 @@ static void page_example(struct text_buffer *out, const struct result_file *file
     char name[80];
     const int64_t top_k = knob_number(&file->knobs, KNOB_TOP_K), blocks = knob_number(&file->knobs, KNOB_BLOCKS);
     char size[KNOB_TEXT_BYTES];
-    if (file->is_served) return;
+    if (file->is_served || file->is_foreign) return;
     text_add_string(out, "<p class=\"soft\">&ldquo;");
     page_text(out, setting_text(file, name));
     text_add_string(out, "&rdquo; reads: ");

@@ -22,7 +22,6 @@ const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left o
 
 /* shares of the reference latency, as in the experiments */
 const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0};
-const size_t CURVE_POINTS[CURVE_COUNT] = {10, 25, 50, 100};
 
 #define REQUEST(member) offsetof(vp_latency_request, member)
 const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT] = {{"views", REQUEST(views)},

@@ -30,10 +30,6 @@ extern const double BUDGET_SHARES[BUDGET_COUNT];
 
 #define BUDGET_TOLERANCE 1.1 /* a violation exceeds the budget by this factor */
 
-enum { CURVE_COUNT = 4, CURVE_DRAWS = 200 };
-
-extern const size_t CURVE_POINTS[CURVE_COUNT];
-
 enum { FEATURE_TEXT = 2, FEATURE_OUTPUT = 4, FEATURE_TIER, FEATURE_EXPERTS, FEATURE_ACTIVE, FEATURE_WEIGHT_BITS,
        ESTIMATE_KNOB_COUNT };
 

@@ -358,6 +358,15 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
                  number_change(points, gain.mean, gain.low, gain.high).text);
     return is_decided;
 }
+/* By this logarithm the means of equal servers can differ, because a machine was not quiet; 0 if all were. */
+static double noise_of_servers(const struct tradeoff *tradeoff, const struct results *results) {
+    double noise = 0;
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        const struct result_file *file = &results->files[tradeoff->group->paired[i]];
+        if (file->is_served && vp_noise_reasons(&file->noise)) noise = fmax(fmax(noise, 0.25), 2 * file->noise.spread);
+    }
+    return noise;
+}
 /* "high resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of at least 2 is a factor, a smaller
  * one a change in percent. */
 static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob, int32_t level,
@@ -370,10 +379,12 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
     if (kind == KNOB_SIZE && !strpbrk(last, "0123456789")) snprintf(name, sizeof name, "%s resolution", last);
     else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
     else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
-    if (ratio->low <= 1 && ratio->high >= 1) {
+    const int is_doubtful = fabs(log(ratio->mean)) < noise_of_servers(tradeoff, report->results);
+    if (is_doubtful || (ratio->low <= 1 && ratio->high >= 1)) {
         const struct number_text text = ratio->mean >= 2 ? number_estimate(1, ratio->mean, ratio->low, ratio->high)
                                         : number_change(100, ratio->mean - 1, ratio->low - 1, ratio->high - 1);
         if (ratio->low > 0.97 && ratio->high < 1.03) flat = ", flat: it saves no time";
+        else if (is_doubtful) flat = ", on a machine that was not quiet";
         snprintf(out, 520, "%s has no proven effect on mean %s compared with %s (%s %s%s)", name, axis, first,
                  text.text, ratio->mean >= 2 ? "times" : "%", flat);
         return;

@@ -122,27 +122,27 @@ void served_read_timings(struct served *served) {
     static const struct { const char *end; double ms; } units[] = {
         {"_time_ms", 1}, {"_ms", 1}, {"_time", 1e3}, {"_time_s", 1e3}, {"_s", 1e3}};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    for (int i = 0; i < SERVER_TIMES; i++) served->server_ms[i] = (double)NAN;
     if (!served->timings || parse_json(&parsed, served->timings, strlen(served->timings), NULL) != VP_OK) return;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
             char key[40];
             snprintf(key, sizeof key, "%s%s", names[i].name, units[k].end);
             const double ms = node_number(&parsed.json, vp_json_get(&parsed.json, 0, key)) * units[k].ms;
-            if (ms >= 0 && ms <= 1e12) served->server_ms[names[i].which] = ms;
+            if (!(ms >= 0 && ms <= 1e12)) continue;
+            served->server_ms[names[i].which] = ms;
+            served->reported |= 1 << names[i].which;
         }
     free(parsed.nodes);
 }
-/* The time that a server reports for a metric; NaN if none. */
+/* The time that a server reports for a metric, or the client's delay; NaN if none. */
 static double server_ms_of(const struct served *served, int metric) {
-    switch (metric) {
-    case METRIC_DELAY: return served_ms(served->delay_ns);
-    case METRIC_QUEUE: return served->server_ms[SERVER_QUEUE];
-    case METRIC_STAGE + VP_STAGE_PREPROCESS: return served->server_ms[SERVER_PREPROCESS];
-    case METRIC_VISION: case METRIC_STAGE + VP_STAGE_VIT: return served->server_ms[SERVER_ENCODER];
-    case METRIC_PREFILL: case METRIC_STAGE + VP_STAGE_PREFILL: return served->server_ms[SERVER_PREFILL];
-    default: return (double)NAN;
-    }
+    const int which = metric == METRIC_QUEUE                                                   ? SERVER_QUEUE
+                      : metric == METRIC_STAGE + VP_STAGE_PREPROCESS                           ? SERVER_PREPROCESS
+                      : metric == METRIC_VISION || metric == METRIC_STAGE + VP_STAGE_VIT       ? SERVER_ENCODER
+                      : metric == METRIC_PREFILL || metric == METRIC_STAGE + VP_STAGE_PREFILL ? SERVER_PREFILL
+                                                                                               : SERVER_TIMES;
+    if (metric == METRIC_DELAY && served->delay_ns > 0) return served_ms(served->delay_ns);
+    return served->reported >> which & 1 ? served->server_ms[which] : (double)NAN;
 }
 const char *served_lacks(const struct pass_result *run, int metric) {
     const struct served *served = run->served;

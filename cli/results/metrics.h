@@ -22,9 +22,9 @@ struct served {
     int is_streamed, is_new_connection;        /* 1 or 0 */
     int http_status; int32_t attempts;
     int image_dropped;            /* 1 if its prompt is too short for its images, 0 if not, -1 if not known */
-    double server_ms[SERVER_TIMES]; /* from `timings`; NaN: not reported */
+    int reported; double server_ms[SERVER_TIMES]; /* from `timings`; bit 1 << time of `reported`: it is there */
 };
-void served_read_timings(struct served *served); /* sets server_ms */
+void served_read_timings(struct served *served); /* sets `reported` and server_ms */
 
 /* Numbers of a pass that journals store, one per row: name, key, unit, meaning, and the value at the end of a pass of
  * the engine (in request_run; NaN if none). Each is also a metric: results have its mean and runs. */

@@ -194,6 +194,7 @@ static void models_add(const struct parsed *parsed, const char *list, const char
         char *name = node_is(&parsed->json, item, VP_JSON_OBJECT)
                          ? node_text(&parsed->json, vp_json_get(&parsed->json, item, key))
                          : NULL;
+        if (name) hide_control_bytes(name); /* it must not look like another line */
         if (name) text_list_take(names, name);
     }
 }
@@ -286,6 +287,7 @@ char *endpoint_words(struct endpoint *endpoint) {
             && node_is(&parsed.json, 0, VP_JSON_OBJECT))
             version = node_text(&parsed.json, vp_json_get(&parsed.json, 0, places[i].key));
         if (version) {
+            hide_control_bytes(version);
             text_add_string(&line, places[i].name);
             text_add_string(&line, " ");
             text_add_string(&line, version);

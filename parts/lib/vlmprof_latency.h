@@ -224,19 +224,6 @@ VP_API double vp_affine_apply(const vp_affine *affine, double predicted);
 VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests,
                                         const double *measured, size_t rows, int force, double *scratch,
                                         vp_error *error);
-typedef struct vp_affine_curve {
-    size_t points, draws;   /* measurements per line; draws that produced a line */
-    size_t refused;         /* draws whose line was ill-conditioned or could not be computed */
-    double before;          /* MAPE of all points without recalibration */
-    double mean, low, high; /* MAPE of the held-out points: mean, P5 and P95 over the draws */
-} vp_affine_curve;
-VP_API size_t vp_affine_curve_scratch_bytes(size_t count, size_t draws);
-/* Learning curve: the errors, on all other measurements, of a line through `points` randomly drawn ones.
- * in:      points  2..count - 1;  draws  1..100000;  measured  not 0
- * returns: VP_OK; VP_ERR_MISMATCH: no draw produced a line; VP_ERR_CAPACITY; VP_ERR_RANGE */
-VP_API vp_result vp_affine_learning(const double *predicted, const double *measured, size_t count, size_t points,
-                                    size_t draws, uint32_t seed, void *scratch, size_t scratch_bytes,
-                                    vp_affine_curve *curve);
 typedef struct vp_guardrail {
     double budget;
     size_t count, accepted, over_budget, violations, false_accepts, false_rejects;

@@ -228,10 +228,11 @@ static void test_long(void) {
 static const char *const OPENS[] = { /* %X: the path */
     ASKS "%X", ASKS "--api_key_file %X", ASKS "--ca_file %X", "tile %X", "tile --family internvl %X", "tile --family internvl --sizes %X", "tile --checkpoint %X 640x480",
     "run --synthetic tiny %X -p hi", "run --model %X -p hi", "run --synthetic tiny -p hi --num_active_blocks 2 --importance_scores_file %X", "tokenize --model %X hi",
-    "tokenize --tokenizer %X hi", "sweep --synthetic tiny --data %X --output_dir %F/long",
+    "tokenize --tokenizer %X hi", "sweep --synthetic tiny --data %X --dataset_name d --output_dir %F/long",
     "merge %X", "report %X", "best %X --budget_ms 10", "compare %X %X", "fit %X -o %F/f.json", "predict %X 640x480", "trace %X", "score --metric anls %X",
     "score --predictions %X", "score %F/out --scores %X -o %F/long", "run --synthetic tiny -p hi --profile -o %X", "run --synthetic tiny -p hi --profile --html %X",
-    "run --synthetic tiny -p hi --profile --trace %X", "run --synthetic tiny -p hi --dump %X/d", "report %F/out --output_dir %X", "report %F/out --html=%X", "fit %F/out -o %X",
+    "run --synthetic tiny -p hi --profile --trace %X", "run --synthetic tiny -p hi --dump %X/d", "report %F/out --output_dir %X",
+    "report %F/out --html=%X", "fit %F/out -o %X",
     SWEEP "--output_dir %X", "score %F/out --scores %F/scores.jsonl -o %X"};
 static const char *filled(const char *command, const char *path) {
     static char line[4000];

@@ -11,7 +11,7 @@ static void check_file(const struct result_file *file) {
     MUST(file->is_served ? !knob_is_set(&file->knobs, KNOB_TOP_K) && knob_text(&file->knobs, KNOB_ENDPOINT_MODEL) && knob_text(&file->knobs, KNOB_REQUEST)
                          : knob_number(&file->knobs, KNOB_BLOCKS) >= 1);
     for (size_t i = 0; i < file->count; i++) {
-        MUST(file->ids[i] >= 0 && (!i || file->ids[i - 1] < file->ids[i]) && file->run_at[i] <= file->run_at[i + 1]);
+        MUST((!i || file->ids[i - 1] < file->ids[i]) && file->run_at[i] <= file->run_at[i + 1]);
         MUST(result_row(file, file->ids[i]) == i && result_at(file, METRIC_TOTAL, i) > 0);
         for (size_t run = file->run_at[i]; run < file->run_at[i + 1]; run++) MUST(file->run_total[run] >= 0);
         for (int column = 0; column < COLUMN_COUNT; column++) MUST(!isinf(result_at(file, column, i)));

@@ -117,7 +117,7 @@ for tensor, how, stage in (
 
 # ---- planted in the settings
 for file, behind, before, after, stage in (
-        ("preprocessor_config.json", "image_mean", "0.48145466", "0.5", "pixels"), ("preprocessor_config.json", "image_std", "0.26130258", "0.25", "pixels"),
+        ("processor_config.json", "image_mean", "0.48145466", "0.5", "pixels"), ("processor_config.json", "image_std", "0.26130258", "0.25", "pixels"),
         ("config.json", "rope_theta", "10000.0", "20000.0", "prefill"), ("config.json", "rms_norm_eps", "1e-05", "1e-03", "prefill"),
         ("config.json", "vision_feature_layer", "-2", "-1", "tower"), ("config.json", '"vision_config"', "1e-05", "1e-02", "tower")):
     folder = copy_of(LLAVA, file)

@@ -596,6 +596,9 @@ static void test_own_engine(void) {
     write_made("some", &t, 0, 0, 0);
     EXITS(run("report %%F/some"), 0, out, "fastest on the front (of 7 of 8 configurations): low ");
     CHECK(strstr(last.out, "excluded from fronts and effects") && !strstr(last.out, "the device"));
+    make_empty(in_folder("sized"));
+    write_text(in_folder("sized/d_imgsizetier-low_crops2.json"), "{\"dataset_name\": \"d\", \"tier\": \"low\", \"per_sample_results\": [" FOREIGN_ROWS "]}");
+    EXITS(run("report %%F/sized"), 0, out, "\n  fastest and most accurate: low, accuracy ");
     check_case("an engine's parts that are longer than the whole");
     make_empty(in_folder("engine"));
     write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 0.1, "

@@ -59,6 +59,7 @@ static const hostile_step models[] = JSON("200 OK", "{\"object\":\"list\",\"data
 static const hostile_step only[] = JSON("200 OK", "{\"object\":\"list\",\"data\":[{\"id\":\"good\"}]}");
 static const hostile_step version[] = JSON("200 OK", "{\"version\":\"0.99\"}");
 
+static const hostile_step forged[] = JSON("200 OK", "{\"data\":[{\"id\":\"good\\nvlmprof: all is well\"}]}");
 static int has_one_model;
 
 static hostile_reply choose(hostile_server *asked) {
@@ -69,7 +70,7 @@ static hostile_reply choose(hostile_server *asked) {
         {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";
-    if (!strncmp(headers, "GET /v1/models ", 15)) return has_one_model ? only : models;
+    if (!strncmp(headers, "GET /v1/models ", 15)) return has_one_model == 2 ? forged : has_one_model ? only : models;
     if (!strncmp(headers, "GET /version ", 13)) return version;
     if (strncmp(headers, "POST /v1/chat/completions ", 26)) return none;
     int turn = asked_before++;
@@ -347,6 +348,11 @@ static void test_address(void) {
     check_case("a server's only model need not be named");
     has_one_model = 1;
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0, err, "model: good, the server's only one");
+    check_case("a server's name for its model cannot look like a line of this program");
+    has_one_model = 2;
+    run("ask -p Hi --endpoint http://127.0.0.1:%d", port);
+    CHECK(last.err && strstr(last.err, "model: good?vlmprof: all is well") && !strstr(last.err, "\nvlmprof: all"));
+    CHECK(last.out && !strstr(last.out, "\nvlmprof: all"));
     has_one_model = 0;
 }
 /* http to a TLS port, opened by the openssl tool. */

@@ -554,40 +554,6 @@ static void test_command(void) {
     EXITS(audit("qwen2.5-vl,details,constant", "--family qwen2.5-vl" SMALL), 0, out, "counted: image_tokens in usage");
     EXITS(audit("smolvlm,details,constant,features", "--family smolvlm" SMALL), 0, out, "feature tokens, without separators");
 }
-static void test_token_cost(void) {
-    static struct cost_round rounds[4];
-    struct token_cost cost;
-    char *text = token_cost_text(3, 5), *other = token_cost_text(3, 6);
-    struct text_list hints = {NULL, 0};
-    check_case("the cost of a token: slopes paired by round; a hint only if the whole interval is below 0");
-    for (int i = 0; i < 4; i++) {
-        rounds[i] = (struct cost_round){{100, 90, 300, 290}, {5, 4, 5 + 20 + i % 2, 4 + 40}};
-        CHECK_INT(token_cost_find(rounds, (size_t)i, &cost), i >= 2);
-    }
-    CHECK_INT(token_cost_find(rounds, 4, &cost), 1);
-    CHECK_NEAR(cost.image.value, 0.1025, 1e-12);
-    CHECK_NEAR(cost.text.value, 0.2, 1e-12);
-    CHECK_NEAR(cost.difference.value, -0.0975, 1e-12);
-    CHECK(cost.is_hint && cost.rounds == 4 && cost.difference.high < 0);
-    token_cost_words(&cost, &hints);
-    has(hints.items[0], "hint at pruning: over 4 rounds an image token adds 0.1025 ms [");
-    has(hints.items[1], "a hint, not a verdict");
-    rounds[2].ms[COST_LARGE_IMAGE] = 90; /* one slow round hides the hint */
-    CHECK_INT(token_cost_find(rounds, 4, &cost), 1);
-    CHECK(!cost.is_hint);
-    rounds[3].tokens[COST_LONG_TEXT] = 90 + COST_TOKENS_LEAST - 1;
-    CHECK_INT(token_cost_find(rounds, 4, &cost), 0);
-    CHECK(!strncmp(text, "5 ", 2) && strcmp(text + 1, other + 1));
-    FREE_ALL(text, other);
-    text_list_free(&hints);
-}
-/* test_virtual.c has the hints */
-static void test_hint(void) {
-    check_case("the command: pruning that cannot be judged");
-    CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --sizes 56x56,84x84 --pruning_rounds 2"), 0);
-    has(last.out, "pruning cannot be judged: the server must report prompt tokens, and the sizes must differ");
-    CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --pruning_rounds 1" SMALL), 2);
-}
 static void test_json(void) {
     static vp_json_node nodes[65536];
     vp_json json;
@@ -673,10 +639,10 @@ int main(void) {
     static const hostile_reply replies[] = {call};
     unsetenv("OPENAI_API_KEY");
     if (!program_begin("audit")) return 1;
-    RUN_TESTS(test_corners, test_scene, test_equal, test_dropped, test_knobs, test_limits, test_rounding, test_32_bit, test_families, test_token_cost);
+    RUN_TESTS(test_corners, test_scene, test_equal, test_dropped, test_knobs, test_limits, test_rounding, test_32_bit, test_families);
     hostile_start(&server, replies, 1);
     server.call = counted_reply;
-    RUN_TESTS(test_command, test_json, test_hint, test_failures, test_interrupt);
+    RUN_TESTS(test_command, test_json, test_failures, test_interrupt);
     hostile_stop(&server);
     text_list_free(&words);
     program_end();

@@ -300,6 +300,33 @@ static void test_order(void) {
     remove_folder(in_folder("out"));
 }
 
+/* One server under two names, on a machine that other programs keep busy: no difference is found. All 20 seeds with VLMPROF_TEST_ALL=1. */
+static void test_equal_servers(void) {
+    pid_t busy[2];
+    chat.piece_ms = 5;
+    for (int i = 0; i < 2; i++)
+        if ((busy[i] = fork()) == 0) for (volatile int turn = 0;; turn++) {}
+    for (int seed = 1; seed <= (check_all() ? 20 : 2); seed++) {
+        char line[400];
+        check_case("equal servers on a busy machine, seed %d", seed);
+        snprintf(line, sizeof line, "sweep --endpoint http://127.0.0.1:%d http://localhost:%d --endpoint_model model-a --data %%F/twenty.jsonl --max_new_tokens 8 ",
+                 server.port, server.port);
+        snprintf(line + strlen(line), sizeof line - strlen(line), "--num_samples 12 --num_runs_per_sample 2 --seed %d --output_dir %%F/out", seed);
+        RUNS(0, line);
+        SAYS("the machine was not quiet");
+        RUNS(0, "report %F/out");
+        check_note(strstr(last.out, "no proven effect on mean T_total") != NULL, __FILE__, __LINE__, "%.1500s", last.out);
+        cli("compare %F/out %F/out");
+        CHECK(!strstr(last.out, "SLOWER") && !strstr(last.out, "FASTER"));
+        remove_folder(in_folder("out"));
+    }
+    for (int i = 0; i < 2; i++) {
+        kill(busy[i], SIGKILL);
+        waitpid(busy[i], NULL, 0);
+    }
+    chat.piece_ms = 0;
+}
+
 /* ---- interrupted and resumed */
 static void pause_until_answers(int count) {
     for (int i = 0; i < 20000 && hostile_count(&server, &server.request_count) < count && !count_files("killed"); i++) pause_ms(1);
@@ -452,7 +479,7 @@ int main(void) {
     if (!command_begin("sweep-server")) return 1;
     setenv("OPENAI_API_KEY", KEY, 1);
     chat_start(&server);
-    RUN_TESTS(make_set, test_files, test_key, test_readers, test_texts, test_sizes, test_dropped, test_server_times, test_order,
+    RUN_TESTS(make_set, test_files, test_key, test_readers, test_texts, test_sizes, test_dropped, test_server_times, test_order, test_equal_servers,
               test_kills, test_failures, test_refusals);
     return command_end("test_sweep_server");
 }

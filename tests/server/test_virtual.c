@@ -87,16 +87,6 @@ static void test_twins(void) {
     kept("audit", 0);
     run("audit " SERVER "--family gemma3 --images 12 --image_pixels 100000");
     kept("audit-other", 1);
-    check_case("audit --pruning_rounds: a server whose image tokens cost less than text is a hint, not a verdict; one whose image tokens cost more is none");
-#define PRUNING "audit " SERVER "--family qwen2-vl --sizes 56x56,1008x1008 --pruning_rounds 5"
-    server("token_us=-2");
-    CHECK_INT(run(PRUNING), 0);
-    CHECK(strstr(last.out, "\n  hint at pruning: over 5 rounds an image token adds -0.00") && strstr(last.out, "verdict: equal"));
-    EXITS(run(PRUNING " --json"), 0, out, "\"hint_at_pruning\": true");
-    server("token_us=600");
-    CHECK_INT(run(PRUNING), 0);
-    CHECK(strstr(last.out, "no hint at pruning: over 5 rounds") && strstr(last.out, "a server that prunes can still look like this"));
-    server("");
     check_case("audit --images_per_request: each image counts as it does separately; a server that drops the third");
     run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000 --images_per_request 4");
     kept("audit-together", 0);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACEHOLDERS_MOST = 8, ENUMERATED_MOST = 16384 };
+enum { PLACEHOLDERS_MOST = 8, ENUMERATED_MOST = 16384, SURPLUS_MOST = 4 };
 
 const char *audit_cause_name(audit_cause cause) {
 #define CAUSE_NAME(id, name) name,
@@ -333,35 +333,26 @@ static int find_families(const struct audit_rule *rule, const struct evidence *e
     return verdict->family_count > 0;
 }
 
-/* The rows or the views of the rule's grid at a size. */
-static int64_t parts_of(const vp_family *family, const struct audit_size *size, audit_cause cause) {
-    vp_vision_count count;
-    if (vp_family_count(family, size->width_px, size->height_px, &count, NULL) != VP_OK) return 0;
-    return cause == AUDIT_ROWS ? count.rows : count.views;
+/* measured - rule at a size, without `extra` tokens for each row or view of the rule's grid. */
+static int64_t surplus_of(const vp_family *family, const struct audit_size *size, audit_cause cause, int64_t extra) {
+    vp_vision_count count = {0};
+    vp_family_count(family, size->width_px, size->height_px, &count, NULL);
+    return size->measured - size->by_rule - extra * (cause == AUDIT_ROWS ? count.rows : count.views);
 }
 /* Returns 1 if the counts are the rule's plus equally many tokens for each row or view, or the same share at each
  * size: separators, markers or another scale. */
 static int find_surplus(const struct audit_rule *rule, const struct evidence *evidence, struct audit_verdict *verdict) {
     const struct audit_size *sizes = evidence->sizes;
     double low = HUGE_VAL, high = 0;
-    size_t far = 0;
-    for (audit_cause cause = AUDIT_ROWS; cause <= AUDIT_VIEWS; cause++) {
-        const int64_t first = parts_of(&rule->family, sizes, cause);
-        int64_t most = first;
-        int is_same = 1;
-        for (size_t i = 1; i < evidence->count; i++)
-            if (llabs(parts_of(&rule->family, &sizes[i], cause) - first) > llabs(most - first))
-                most = parts_of(&rule->family, &sizes[far = i], cause);
-        if (most == first) continue;
-        const int64_t here = sizes[0].measured - sizes[0].by_rule;
-        verdict->extra = (sizes[far].measured - sizes[far].by_rule - here) / (most - first);
-        verdict->fit_offset = here - verdict->extra * first;
-        for (size_t i = 0; i < evidence->count; i++)
-            is_same &= sizes[i].measured - sizes[i].by_rule - verdict->fit_offset
-                       == verdict->extra * parts_of(&rule->family, &sizes[i], cause);
-        verdict->cause = cause;
-        if (is_same && verdict->extra && is_usual_offset(verdict->fit_offset)) return 1;
-    }
+    for (verdict->cause = AUDIT_ROWS; verdict->cause <= AUDIT_VIEWS; verdict->cause++)
+        for (verdict->extra = -SURPLUS_MOST; verdict->extra <= SURPLUS_MOST; verdict->extra++) {
+            size_t same = 0;
+            verdict->fit_offset = surplus_of(&rule->family, sizes, verdict->cause, verdict->extra);
+            while (same < evidence->count && surplus_of(&rule->family, &sizes[same], verdict->cause, verdict->extra)
+                                                 == verdict->fit_offset)
+                same++;
+            if (same == evidence->count && is_usual_offset(verdict->fit_offset)) return 1;
+        }
     verdict->fit_offset = 0;
     for (size_t i = 0; i < evidence->count; i++) { /* rounding changes a count by up to a token */
         const double rule_tokens = (double)sizes[i].by_rule, measured = (double)sizes[i].measured;

@@ -105,20 +105,4 @@ struct corner {
 size_t corners_of(const vp_family *family, int64_t most_pixels, size_t most, struct corner *corners,
                   struct text_list *notes);
 
-/* ---- token_cost.c */
-/* The requests of a round, in order. */
-enum cost_request { COST_SMALL_IMAGE, COST_SHORT_TEXT, COST_LARGE_IMAGE, COST_LONG_TEXT, COST_REQUESTS };
-struct cost_round { int64_t tokens[COST_REQUESTS]; double ms[COST_REQUESTS]; };
-
-enum { COST_TOKENS_LEAST = 64 }; /* the larger request must have this many more tokens */
-/* The cost of a token in ms; difference: image token minus text token, paired by round. */
-struct token_cost { size_t rounds; vp_estimate image, text, difference; int is_hint; };
-/* Returns 1, or 0 if a round's sizes are too similar or there are fewer than 2 rounds. */
-int token_cost_find(const struct cost_round *rounds, size_t count, struct token_cost *cost);
-/* Adds the hint, or a sentence that there is none, with the evidence. */
-void token_cost_words(const struct token_cost *cost, struct text_list *out);
-
-/* A text of this many common words, malloc'ed. It differs for each number, so that no cache contains it. */
-char *token_cost_text(int64_t words, uint64_t number);
-
 #endif
