@@ -974,8 +974,7 @@ static int check_samples(struct loader *loader) {
     return code;
 }
 
-/* The data set's name in its result files, malloc'ed: `name`, or the last part of the path without its
- * extension. */
+/* The data set's name in its result files, malloc'ed: `name`, or the last part of the path without its extension. */
 static char *task_name(const char *name, const char *path) {
     const char *start, *end = path + strlen(path), *dot;
     if (name) return copy_text(name, strlen(name));

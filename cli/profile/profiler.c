@@ -8,7 +8,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/launcher.h"
-#include "measure/provenance.h"
 #include "vlmprof.h"
 
 #include <stdio.h>
@@ -220,6 +219,7 @@ static void reserve_spans(struct profiler *profiler) {
 }
 int profiler_trace_open(struct profiler *profiler, const char *path) {
     vp_torch_trace_options settings = vp_torch_trace_options_default();
+    vp_trace_device device;
     vp_device_info gpu;
     struct launched rank;
     vp_error error = {VP_OK, -1, "", ""};
@@ -241,8 +241,8 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
     settings.metadata = metadata;
     settings.metadata_count = 4;
     if (profiler->on_gpu && vp_device_describe(gpu_of(profiler->session->engine), &gpu, &error) == VP_OK) {
-        vp_trace_device device = vp_trace_device_of(0, gpu.name, gpu.memory_bytes, gpu.compute_major, gpu.compute_minor,
-                                                    gpu.multiprocessor_count);
+        device = vp_trace_device_of(0, gpu.name, gpu.memory_bytes, gpu.compute_major, gpu.compute_minor,
+                                    gpu.multiprocessor_count);
         settings.devices = &device;
         settings.device_count = 1;
         settings.emulated = strstr(gpu.name, "emulated") != NULL;

@@ -14,7 +14,6 @@
 #include "results/fields.h"
 #include "sweep/result_gather.h"
 #include "score/scoring.h"
-#include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"

@@ -13,7 +13,6 @@
 #include "support/json_file.h"
 #include "support/temporary.h"
 
-#include <unistd.h>
 
 #ifndef TEST_DEVICE
 #define TEST_DEVICE "cpu"
