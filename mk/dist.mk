@@ -13,9 +13,9 @@ dist: dist-linux-x86_64 dist-linux-aarch64 dist-macos-arm64
 	@ls -l $(DIST)/vlmprof-$(VERSION)-*.tar.gz
 zig:
 	@PYTHON="$(PYTHON3)" packaging/zig.sh $(B)/zig >&2
-# the program, the header's counts as a library for Python, and the licences
+# the program and the licences
 dist-linux-x86_64 dist-linux-aarch64: dist-linux-%: zig
-	@$(MAKE) B=$(B)/dist/$* CC=$*-linux-gnu-gcc NVCC= TRIPLE=$*-linux-gnu ZIG="$(ZIG)" $(B)/dist/$*/portable/vlmprof $(B)/dist/$*/portable/libvlmprof.so
+	@$(MAKE) B=$(B)/dist/$* CC=$*-linux-gnu-gcc NVCC= TRIPLE=$*-linux-gnu ZIG="$(ZIG)" $(B)/dist/$*/portable/vlmprof
 	@$(call pack,$(B)/dist/$*/portable,linux-$*)
 # a client: everything but the engine's threads; only compiled and linked, not tested on a Mac
 dist-macos-arm64: zig
@@ -29,14 +29,6 @@ pack = mkdir -p $(DIST) && tar -czf $(call named,$(2)) --owner=0 --group=0 --tra
 LINK = mkdir -p $(@D) && $(ZIG) cc -target $(TRIPLE).$(GLIBC) -s -o $@
 $(B)/portable/vlmprof: $(LIBRARY) $(ROOMS) $(B)/cli.o
 	@echo "zig $@"; $(LINK) $(B)/cli.o $(LIBRARIES) $(foreach library,libgomp.a libgcc.a,$(shell $(CC) -print-file-name=$(library))) $(SYSTEM) -lpthread
-$(B)/portable/libvlmprof.so: $(B)/python/counts.o
-	@echo "zig $@"; $(LINK) -shared $< -lm
-$(B)/python/counts.o: python/counts.c | $(PROBED)
-	@echo "cc  $<"; mkdir -p $(@D)
-	@$(CC) $(filter-out $(SANITIZE),$(HEADER_FLAGS)) -fPIC $(DEPENDENCIES) -c $< -o $@
-# the same for only this system: the tests load it into a Python without sanitizers
-$(B)/libvlmprof.so: $(B)/python/counts.o
-	@$(CC) $(LDFLAGS) -shared $< -o $@ -lm
 
 wheel: wheel-x86_64 wheel-aarch64
 wheel-x86_64 wheel-aarch64: wheel-%: dist-linux-%

@@ -95,7 +95,7 @@ test-slow: $(PROBED_EMULATOR)
 test-all: $(PROBED_EMULATOR)
 	@tests/total.sh "$(MAKE) test" "$(MAKE) test-slow"
 # the slowest to compile come first
-TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(B)/tests/vlmprof-virtual $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS) $(B)/libvlmprof.so
+TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(B)/tests/vlmprof-virtual $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
 test-programs: $(TEST_TOOLS) $(filter-out %.sh,$(QUICK_TESTS))
 test-slow-programs: $(TEST_TOOLS) $(E)/first_gpu $(filter-out %.sh,$(SLOW_TESTS) $(DEEPER_TESTS)) $(B)/tests/full_size
 

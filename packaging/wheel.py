@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """wheel.py - the wheel with the program and the source package, with Python's standard library alone.
 
-    wheel.py wheel FOLDER PLATFORM OUTPUT    FOLDER has the program vlmprof and libvlmprof.so; PLATFORM is the wheel's tag: manylinux_2_28_x86_64
+    wheel.py wheel FOLDER PLATFORM OUTPUT    FOLDER has the program vlmprof; PLATFORM is the wheel's tag: manylinux_2_28_x86_64
     wheel.py sdist OUTPUT
 
 It is also the source package's build backend (PEP 517): pip builds the program with make and a C compiler. The same input gives the same bytes.
@@ -28,9 +28,8 @@ backend-path = ["packaging"]
 
 
 def write_program_wheel(folder, tag, output):
-    """Writes the wheel with the program and its library and returns its name."""
-    files = {**package_files(), "vlmprof/libvlmprof.so": (Path(folder) / "libvlmprof.so").read_bytes(),
-             f"vlmprof-{version()}.data/scripts/vlmprof": (Path(folder) / "vlmprof").read_bytes()}
+    """Writes the wheel with the program and returns its name."""
+    files = {**package_files(), f"vlmprof-{version()}.data/scripts/vlmprof": (Path(folder) / "vlmprof").read_bytes()}
     files.update({f"vlmprof-{version()}.dist-info/licenses/{Path(licence).name}": (TOP / licence).read_bytes() for licence in LICENCES})
     return write_wheel(output, f"py3-none-{tag}", files, licences=True)
 
@@ -65,12 +64,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         raise SystemExit(f"vlmprof builds on Linux for x86_64 and aarch64; this is {sys.platform} on {platform.machine()}")
     folder = TOP / "build" / "python"
     folder.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run(["make", "NVCC=", "PROGRAM=build/python/vlmprof", "build/python/vlmprof", "build/libvlmprof.so"],
+    made = subprocess.run(["make", "NVCC=", "PROGRAM=build/python/vlmprof", "build/python/vlmprof"],
                           cwd=TOP, stdout=sys.stderr, check=False)
     if made.returncode != 0:
         raise SystemExit("vlmprof: make failed; it needs GNU make, bash and a C compiler with OpenMP, and stb_image (Debian, Ubuntu: "
                          "apt install make gcc libstb-dev)")
-    os.replace(TOP / "build" / "libvlmprof.so", folder / "libvlmprof.so")
     return write_program_wheel(folder, f"linux_{platform.machine()}", wheel_directory)
 
 

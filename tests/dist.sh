@@ -10,7 +10,7 @@ version=$(sed -n 's/^#define VLMPROF_VERSION "\(.*\)"/\1/p' vlmprof.h) skipped=0
 skip() { echo "skipped: $1"; skipped=$((skipped + 1)); }
 export OMP_WAIT_POLICY=passive # the program does not start itself again: under qemu it could not
 for arch in x86_64 aarch64; do
-    for file in vlmprof libvlmprof.so; do
+    for file in vlmprof; do
         binary=$B/dist/$arch/portable/$file
         newest=$(readelf -V "$binary" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
         check "$arch $file needs at most glibc 2.28 ($newest)" [ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ]

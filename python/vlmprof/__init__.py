@@ -5,20 +5,20 @@
     configurations, samples = vlmprof.load("results")        # result files as pandas DataFrames
     vlmprof.count_tokens("qwen3-vl", 1920, 1080)             # image tokens by a family's rule
 
-Modules, each also a program (python -m vlmprof.NAME): data reads other tools' data sets, scores lets other tools score,
-conform compares two stacks stage by stage, results and plots show result files. vlmprof.torch times the stages of
-transformers models. No dependency: pandas, pyarrow, numpy, matplotlib, torch only where a module needs them."""
+Modules (vlmprof help python): data reads other tools' data sets, scores lets other tools score, conform compares two
+stacks stage by stage, results and plots show result files, torch times your own model. No dependency:
+pandas, pyarrow, numpy, matplotlib, torch only where a module needs them."""
 from typing import Any
 
-from .commands import CommandError, audit, compare, program, run, sweep
-from .counts import Count, PlatformError, count, count_tokens, families, tokens_of, version
+from .commands import CommandError, PlatformError, audit, compare, program, run, sweep, version
+from .counts import Count, count, count_tokens, families, tokens_of
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return version()  # of the library, which is opened when it is first needed
+        return version()
     if name in ("front", "load", "load_trace"):
-        from . import results  # python -m vlmprof.results imports this package first
+        from . import results  # it needs pandas only when it is used
         return getattr(results, name)
     raise AttributeError(f"module 'vlmprof' has no attribute {name!r}")
 

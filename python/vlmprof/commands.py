@@ -4,15 +4,19 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence, Union
 
-from .counts import _wrong_platform
-
 Words = Sequence[Union[str, int, float, "os.PathLike[str]"]]
+
+
+class PlatformError(OSError):
+    """This system or processor is not one that vlmprof's binaries are for."""
 
 
 class CommandError(RuntimeError):
@@ -62,23 +66,35 @@ def _words(options: Dict[str, Any]) -> List[str]:
     return words
 
 
-def run(args: Words, ok: Sequence[int] = (0,)) -> Any:
-    """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p",
-    "What?", "--synthetic", "tiny"]).
-
-    ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise."""
+def _printed(args: Words, ok: Sequence[int] = (0,)) -> str:
     words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in args]
     path = program()
     try:
-        done = subprocess.run([path, *words, *(["--json"] if "--json" not in words else [])], capture_output=True,
-                              check=False)
+        done = subprocess.run([path, *words], capture_output=True, check=False)
     except OSError as error:
         if error.errno == errno.ENOEXEC:
-            raise _wrong_platform(f"{path} is for another system or processor") from None
+            raise PlatformError(f"{path} is for another system or processor; vlmprof has binaries for Linux with glibc "
+                                f"2.28 or later on x86_64 and aarch64, and this is {sys.platform} on "
+                                f"{platform.machine()}. Build it from source: make, then set VLMPROF") from None
         raise
     if done.returncode not in ok:
         raise CommandError(done.returncode, done.stderr.decode(errors="replace"))
-    return json.loads(done.stdout.decode(errors="replace"))
+    return done.stdout.decode(errors="replace")
+
+
+def version() -> str:
+    """The program's version, "0.2.0"."""
+    return _printed(["--version"]).split()[1]
+
+
+def run(args: Words, ok: Sequence[int] = (0,), lines: bool = False) -> Any:
+    """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p",
+    "What?", "--synthetic", "tiny"]).
+
+    ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise. lines: the
+    command prints an object a line."""
+    text = _printed([*args, *(["--json"] if "--json" not in args else [])], ok)
+    return [json.loads(line) for line in text.splitlines()] if lines else json.loads(text)
 
 
 def sweep(output_dir: Union[str, os.PathLike[str]], **options: Any) -> Any:

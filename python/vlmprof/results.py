@@ -1,21 +1,19 @@
 """vlmprof's result files and traces as pandas DataFrames.
 
-    python -m vlmprof.results build/demo        # a table, * marks the Pareto front
+    configurations, samples = vlmprof.load("build/demo")
 
 A folder of result files (samples/result.schema.json) becomes two tables: one row for each configuration, one for each
 sample. The columns are what the files have: settings, which come before the accuracy, every P50 of latency, and the
 fields of the samples' records. A knob is a setting that differs between the files. vlmprof.plots draws them."""
 from __future__ import annotations
 
-import argparse
 import gzip
 import itertools
 import json
 import re
 import statistics
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple, Union
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,27 +199,3 @@ def load_trace(path: PathLike) -> pd.DataFrame:
         around.append((index, start + duration))
     table["self_us"] = [ns / 1000 for ns in self_ns]
     return table
-
-
-def main(arguments: Optional[List[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m vlmprof.results",
-                                     description="Prints what vlmprof measured, from its files.")
-    parser.add_argument("folder", help="result files of vlmprof sweep")
-    options = parser.parse_args(arguments)
-    try:
-        need_pandas().set_option("display.width", 160, "display.max_columns", 30, "display.max_rows", None)
-        configurations, samples = load(options.folder)
-        columns = ["dataset_name", *knobs_of(configurations), "samples", "T_total_p50", "TTFT_p50", "accuracy",
-                   "accuracy_low", "accuracy_high"]
-        table = configurations[[name for name in columns if name in configurations]].copy()
-        table.insert(0, "front", ["*" if index in front(configurations).index else "" for index in table.index])
-        print(table.sort_values(["dataset_name", "T_total_p50"]).round(3).to_string(index=False))
-        print(f"{len(configurations)} configurations, {len(samples)} samples; times are ms")
-    except (ImportError, OSError, ValueError, KeyError) as error:
-        print(f"vlmprof.results: {error}", file=sys.stderr)
-        return 3
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,6 @@
 """Predictions of a sweep for other tools' scorers, and their scores for `vlmprof score RESULTS --scores FILE`.
 
     python -m vlmprof.scores results --lmms mmmu_val -o scores.jsonl         # lmms-eval's process_results
-    python -m vlmprof.scores results --coco cider -o scores.jsonl            # pycocoevalcap
     python -m vlmprof.scores results --function mine.py:score -o scores.jsonl
     vlmprof score results --scores scores.jsonl -o scored
 
@@ -120,32 +119,6 @@ def by_lmms(of: List[Prediction], name: str, metric: Optional[str] = None, scale
     return scores
 
 
-COCO = {"cider": ("cider.cider", "Cider", 10.0), "rouge": ("rouge.rouge", "Rouge", 1.0),
-        "meteor": ("meteor.meteor", "Meteor", 1.0),
-        "bleu": ("bleu.bleu", "Bleu", 1.0)}  # module, class, largest score
-
-
-def by_coco(of: List[Prediction], rule: str) -> List[Score]:
-    """Scores per sample of pycocoevalcap, as shares of the largest: CIDEr is divided by 10, bleu is BLEU-4."""
-    module, kind, most = COCO[rule]
-    try:
-        scorer = getattr(importlib.import_module(f"pycocoevalcap.{module}"), kind)()
-        tokenizer = importlib.import_module("pycocoevalcap.tokenizer.ptbtokenizer").PTBTokenizer()
-    except ImportError as error:
-        raise ScoreError(f"--coco {rule} needs pycocoevalcap, and Java for its tokenizer: pip install pycocoevalcap "
-                         f"({error})") from None
-    scores: List[Score] = []
-    # the statistics of CIDEr are those of one configuration's set
-    for config in dict.fromkeys(one.config for one in of):
-        mine = [one for one in of if one.config == config]
-        references = {place: [{"caption": text} for text in one.answers] for place, one in enumerate(mine)}
-        answers = {place: [{"caption": one.prediction}] for place, one in enumerate(mine)}
-        _, each = scorer.compute_score(tokenizer.tokenize(references), tokenizer.tokenize(answers))
-        each = each[3] if rule == "bleu" else each
-        scores += [_checked(min(float(score) / most, 1.0), one) for score, one in zip(each, mine)]
-    return scores
-
-
 def load_function(name: str) -> Callable[[str, List[str]], float]:
     """The function FILE.py:NAME or MODULE:NAME."""
     where, _, function = name.rpartition(":")
@@ -181,7 +154,6 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("results", help="a folder of result files, or one of them")
     by = parser.add_mutually_exclusive_group(required=True)
     by.add_argument("--lmms", metavar="TASK", help="a task of lmms-eval scores")
-    by.add_argument("--coco", choices=tuple(COCO), help="pycocoevalcap scores captions")
     by.add_argument("--function", metavar="FILE.py:NAME", help="a function of prediction and references scores")
     parser.add_argument("--metric", help="--lmms: which of the task's scores")
     parser.add_argument("--scale", type=float, default=1, help="largest score, by which scores are divided (default 1)")
@@ -189,9 +161,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     given = parser.parse_args(arguments)
     try:
         found = predictions(given.results)
-        scores = (by_lmms(found, given.lmms, given.metric, given.scale) if given.lmms else by_coco(found, given.coco)
-                  if given.coco
-                  else by_function(found, load_function(given.function), given.scale))
+        scores = (by_lmms(found, given.lmms, given.metric, given.scale) if given.lmms else
+                  by_function(found, load_function(given.function), given.scale))
         write(scores, given.output)
     except (ValueError, OSError) as error:  # DataError and ScoreError are ValueErrors
         print(f"vlmprof.scores: {error}", file=sys.stderr)

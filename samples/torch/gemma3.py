@@ -6,4 +6,4 @@ from transformers import Gemma3ForConditionalGeneration
 from measure import measure
 
 measure(Gemma3ForConditionalGeneration, "google/gemma-3-4b-it", "results-gemma3",
-        tiers={"high": 896})
+        attn=["eager", "sdpa"])

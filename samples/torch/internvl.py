@@ -6,4 +6,4 @@ from transformers import InternVLForConditionalGeneration
 from measure import measure
 
 measure(InternVLForConditionalGeneration, "OpenGVLab/InternVL3-1B-hf", "results-internvl",
-        tiers={"low": {"max_patches": 1}, "medium": {"max_patches": 6}, "high": {"max_patches": 12}})
+        max_patches=[1, 12])

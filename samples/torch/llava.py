@@ -6,4 +6,4 @@ from transformers import LlavaForConditionalGeneration
 from measure import measure
 
 measure(LlavaForConditionalGeneration, "llava-hf/llava-1.5-7b-hf", "results-llava",
-        tiers={"low": 336, "high": 1008})
+        prune=["none", "stride:keep=0.5"])

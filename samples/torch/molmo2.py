@@ -6,5 +6,4 @@ from transformers import Molmo2ForConditionalGeneration
 from measure import measure
 
 measure(Molmo2ForConditionalGeneration, "allenai/Molmo2-4B", "results-molmo2",
-        tiers={"low": 378, "high": 1512},
-        prune=("none",))
+        longest_edge=[378, 1512])

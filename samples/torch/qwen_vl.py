@@ -6,5 +6,4 @@ from transformers import Qwen2_5_VLForConditionalGeneration
 from measure import measure
 
 measure(Qwen2_5_VLForConditionalGeneration, "Qwen/Qwen2.5-VL-3B-Instruct", "results-qwen_vl",
-        tiers={"low": {"max_pixels": 200704}, "medium": {"max_pixels": 501760}, "high": {"max_pixels": 1003520}},
-        prune=("none",))
+        max_pixels=[200704, 1003520])

@@ -6,5 +6,4 @@ from transformers import SmolVLMForConditionalGeneration
 from measure import measure
 
 measure(SmolVLMForConditionalGeneration, "HuggingFaceTB/SmolVLM2-500M-Video-Instruct", "results-smolvlm",
-        tiers={"low": 512, "high": 2048},
-        prune=("none", "random:keep=0.5"))
+        longest_edge=[512, 2048])

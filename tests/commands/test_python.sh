@@ -11,9 +11,9 @@ skipped=0
 skip() { echo "skipped: $1"; skipped=$((skipped + 1)); }
 finish() { echo "test_python: $passed passed, $failed failed, $skipped skipped"; [ "$failed" -eq 0 ]; exit; }
 "$python" -c 'import ctypes, json, sys; assert sys.version_info >= (3, 9)' 2>/dev/null || { skip "all: no python3 of version 3.9 or later"; finish; }
-program=$(realpath "$PROGRAM") library=$(realpath "$B/libvlmprof.so")
+program=$(realpath "$PROGRAM")
 
-with() { VLMPROF=$program VLMPROF_LIBRARY=$library PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1 "$python" "$@"; }
+with() { VLMPROF=$program PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1 "$python" "$@"; }
 count() { # count NAME: runs tests/python/NAME.py; its counts become ours
     local p f s counts
     mkdir "$work/$1"
@@ -40,14 +40,14 @@ for tool in ruff mypy; do
 done
 
 # ---- the wheel with the program
-mkdir "$work/here" && cp "$program" "$work/here/vlmprof" && cp "$library" "$work/here/"
+mkdir "$work/here" && cp "$program" "$work/here/vlmprof"
 check "a wheel is made" "$python" packaging/wheel.py wheel "$work/here" "linux_$(uname -m)" "$work/wheels"
 wheel=$(ls "$work"/wheels/*.whl)
 cp "$wheel" "$work/first.whl"
 check "and made again" "$python" packaging/wheel.py wheel "$work/here" "linux_$(uname -m)" "$work/wheels"
 check "the same bytes" cmp "$wheel" "$work/first.whl"
 "$python" -m zipfile -l "$wheel" >"$work/list"
-for file in vlmprof/torch/families.py vlmprof/data/tables.py vlmprof/conform/__main__.py vlmprof/py.typed vlmprof/libvlmprof.so licenses/LICENSE licenses/THIRD-PARTY.txt; do
+for file in vlmprof/torch/families.py vlmprof/data/tables.py vlmprof/conform/__main__.py vlmprof/py.typed licenses/LICENSE licenses/THIRD-PARTY.txt; do
     check "the wheel has $file" grep -q "$file" "$work/list"
 done
 if "$python" -m venv "$work/venv" >/dev/null 2>&1 && "$python" -m venv "$work/checkout" >/dev/null 2>&1; then

@@ -4,6 +4,7 @@
 CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} python=${PYTHON:-python3}
 . tests/check.sh
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 if ! "$python" -c 'import torch, transformers, PIL' 2>"$work/missing"; then
     echo "skipped: vlmprof.torch: $(tail -n 1 "$work/missing") (PYTHON=path of one that has torch, transformers and Pillow)"
     echo "test_torch: 0 passed, 0 failed, 1 skipped"
@@ -11,7 +12,7 @@ if ! "$python" -c 'import torch, transformers, PIL' 2>"$work/missing"; then
 fi
 goldens=../shared/goldens/othermodels
 [ -d "$goldens" ] || { goldens=; echo "skipped: checkpoints of the families: no $goldens here"; }
-VLMPROF=$(realpath "$PROGRAM") VLMPROF_LIBRARY=$(realpath "$B/libvlmprof.so") PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1 \
+VLMPROF=$(realpath "$PROGRAM") PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1 \
     "$python" tests/python/stages.py "$work" $goldens >"$work/stages" 2>&1
 grep -E '^(FAILED|skipped)' "$work/stages"
 counts=$(grep -oE '^stages: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/stages")
@@ -27,7 +28,7 @@ for sample in samples/torch/*.py; do
     name=$(basename "$sample" .py)
     if [ -z "$goldens" ]; then "$python" -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$sample"
     else
-        VLMPROF=$(realpath "$PROGRAM") VLMPROF_LIBRARY=$(realpath "$B/libvlmprof.so") PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 \
+        VLMPROF=$(realpath "$PROGRAM") PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 \
             "$python" "$sample" "$goldens/$(folder_of "$name")/checkpoint" "$work/$name" >"$work/said" 2>&1 && "$PROGRAM" report "$work/$name" >"$work/report" 2>&1
     fi
     if [ $? -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $sample"; tail -n 3 "$work/said"; fi

@@ -1,11 +1,16 @@
 """vlmprof.torch on a CPU with random checkpoints: stages by a made-up clock, order and number of the modules, tokens and answers unchanged, a sweep's
-files read by report, best, fit and compare, and the same tokens from vlmprof's own engine. stages.py FOLDER [GOLDENS]: GOLDENS has a checkpoint for
-each family (../shared/goldens/othermodels); without it two models are made here."""
+files read by report, best, fit and compare, and the same tokens from vlmprof's own engine; knobs of one's own, failures, resuming, Ctrl-C, scores, A/B,
+compiled modules. stages.py FOLDER [GOLDENS]: GOLDENS has a checkpoint for each family (../shared/goldens/othermodels); without it two models are made."""
+import contextlib
+import io
 import json
 import os
+import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy
 import torch
 import transformers
 from PIL import Image
@@ -13,7 +18,7 @@ from PIL import Image
 import vlmprof
 import vlmprof.torch
 from checks import check, done, equal, refused, skip
-from vlmprof.torch.timing import attribute
+from vlmprof.torch.timing import _Marks, _with_tokens, attribute
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
@@ -24,8 +29,10 @@ work, goldens = Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else N
 marks = [("begin", "generate", 0), ("begin", "vit", 10), ("begin", "connector", 40), ("end", "connector", 45), ("end", "vit", 50), ("begin", "forward", 52),
          ("begin", "language", 55), ("end", "language", 85), ("end", "forward", 90), ("token", "token", 97),
          ("begin", "forward", 100), ("begin", "language", 101), ("end", "language", 107), ("end", "forward", 108), ("token", "token", 110), ("end", "generate", 115)]
-equal("stages of known marks", attribute(marks), ({"prepare": 12, "vit": 35, "connector": 5, "embed": 3, "prefill": 30, "head": 5, "sample": 7, "decode": 13}, [13],
+equal("stages of known marks", attribute(marks)[:3], ({"prepare": 12, "vit": 35, "connector": 5, "embed": 3, "prefill": 30, "head": 5, "sample": 7, "decode": 13}, [13],
       ["generate", "vit", "connector", "forward", "language", "forward", "language"]))
+equal("passes of a run of one's own are steps", attribute(_with_tokens([mark for mark in marks if mark[0] != "token"]))[:2],
+      ({"prepare": 12, "vit": 35, "connector": 5, "embed": 3, "prefill": 30, "head": 5, "sample": 10, "decode": 8}, [8]))
 
 
 class Clock:
@@ -41,10 +48,11 @@ class Words:
     """A processor for the made models: a word is a token, an image a run of placeholders."""
     chat_template, image_id, per_image = None, 3, 16
 
-    def __call__(self, images, text, return_tensors, **_):
-        ids = [1] + [self.image_id] * self.per_image + [4 + len(word) % 40 for word in text[0].split()]
-        pixels = torch.stack([torch.full((3, 32, 32), sum(image.resize((1, 1)).getpixel((0, 0))) / 765.0) for image in images])
-        return {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long), "pixel_values": pixels}
+    def __call__(self, text, return_tensors, images=(), **_):
+        count = len(images) // len(text)
+        rows = torch.tensor([[1] + [self.image_id] * self.per_image * count + [4 + len(word) % 40 for word in one.split()] for one in text])
+        pixels = [torch.full((3, 32, 32), sum(image.resize((1, 1)).getpixel((0, 0))) / 765.0) for image in images]
+        return {"input_ids": rows, "attention_mask": torch.ones_like(rows), **({"pixel_values": torch.stack(pixels)} if pixels else {})}
 
     def decode(self, ids, **_):
         return " ".join(map(str, ids))
@@ -86,15 +94,13 @@ for name, model, processor, folder in models():
     inputs = inputs_of(processor)
     how = dict(inputs, max_new_tokens=5, min_new_tokens=5, do_sample=False)
     plain = model.generate(**how)
-    hooks = sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
     with vlmprof.torch.stages(model, clock=Clock()) as stages:
         for _ in range(3):
             timed = model.generate(**how)
     check(f"{name}: tokens are unchanged", torch.equal(plain, timed))
-    equal(f"{name}: hooks are gone", (sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()), "generate" in vars(model)),
-          (hooks, False))
-    equal(f"{name}: one request to warm up, two timed", (len(stages.cold), len(stages.requests)), (1, 2))
-    first, second = stages.requests
+    equal(f"{name}: nothing is left in the model", ([module for module in model.modules() if module._compiled_call_impl], "generate" in vars(model)), ([], False))
+    equal(f"{name}: the cold request is marked", [one.cold for one in stages.requests], [True, False, False])
+    first, second = stages.requests[1:]
     equal(f"{name}: the same request twice", (first.stages, first.order, first.tokens), (second.stages, second.order, second.tokens))
     equal(f"{name}: passes", [first.order.count(part) for part in ("vit", "connector", "language", "forward")][2:], [5, 5])
     check(f"{name}: tower, then connector, then language", first.order.index("vit") < first.order.index("connector") < first.order.index("language"), first.order)
@@ -127,39 +133,136 @@ for name, model, processor, folder in models():
             check(f"{name}: our engine's answer up to an end token", ours["output_token_ids"][0] == same.requests[0].tokens[0], ours["output_token_ids"], same.requests[0].tokens)
 
     # ---- a sweep, read by the program
+    knobs = {"longest_edge": [112, 224], **({"prune": ["none", "stride:keep=0.5"]} if stages.has_views else {})}
     for folder_name, clock in (("a", Clock()), ("b", Clock())):
-        wrote = vlmprof.torch.sweep(model, processor, records, output_dir=work / name / folder_name, tiers={"low": 112, "high": 224}, num_runs=2, max_new_tokens=3,
-                                    prune=("none", "stride:keep=0.5") if stages.has_views else ("none",), ignore_eos=True, clock=clock)
-        equal(f"{name}: sweep {folder_name} is whole", [(row["num_ok"], row["num_failed"]) for row in wrote["configurations"]],
-              [(2, 0)] * (4 if stages.has_views else 2))
-    equal(f"{name}: the same clock gives the same times", [row["T_total_p50"] for row in vlmprof.run(["merge", work / name / "a", "--output_dir", work / name / "a"])["configurations"]],
-          [row["T_total_p50"] for row in wrote["configurations"]])
-    read = [json.loads(path.read_text()) for path in sorted((work / name / "a").glob("*.json"))]
+        wrote = vlmprof.torch.sweep(model, processor, records, output_dir=work / name / folder_name, knobs=knobs, num_runs=1, max_new_tokens=3, ignore_eos=True, clock=clock,
+                                    progress=False)
+        equal(f"{name}: sweep {folder_name} is whole", [(row["num_ok"], row["num_failed"]) for row in wrote], [(2, 0)] * (4 if stages.has_views else 2))
+    read = [json.loads(Path(row["file"]).read_text()) for row in wrote]
     row = read[0]["per_sample_results"][0]
-    stage_sum = sum(value for value in row["stages"].values() if value)
-    check(f"{name}: stages and unaccounted are T_total", abs(stage_sum + row["unaccounted"] - row["T_total"]) < 1e-9, row["stages"], row["T_total"])
+    check(f"{name}: stages and unaccounted are T_total", abs(sum(row["stages"].values()) + row["unaccounted"] - row["T_total"]) < 1e-9, row["stages"], row["T_total"])
     if stages.has_views:
-        whole, half = (next(one["per_sample_results"][0] for one in read if one["tier"] == "high" and one["prune"] == prune) for prune in ("none", "stride:keep=0.5"))
+        whole, half = (next(one["per_sample_results"][0] for one in read if one["knobs"] == {"longest_edge": 224, "prune": prune}) for prune in knobs["prune"])
         equal(f"{name}: half of the image tokens stay", (half["actual_vision_tokens"], half["kept_vision_tokens"] * 2), (whole["actual_vision_tokens"],) * 2)
     for command in (["report", work / name / "a"], ["best", work / name / "a", "--budget_ms", 1e9], ["fit", work / name / "a", "-o", work / name / "model.json"]):
         check(f"{name}: {command[0]} reads them", bool(vlmprof.run(command)))
     equal(f"{name}: compare pairs equal times", vlmprof.compare(work / name / "a", work / name / "b")["verdict"], "IDENTICAL")
 
-# ---- both precisions, and the model as it was
+# ---- knobs of one's own, and the model as it was
 model, words = made_llava(), Words()
-before = {key: value.clone() for key, value in model.state_dict().items()}
-wrote = vlmprof.torch.sweep(model, words, records, output_dir=work / "dtypes", dtype=["float32", torch.bfloat16], num_runs=1, max_new_tokens=2)
-equal("two precisions are two files", sorted(json.loads(path.read_text())["weights"] for path in (work / "dtypes").glob("*.json")), ["bf16", "fp32"])
-check("the weights are the model's own again", all(torch.equal(value, before[key]) for key, value in model.state_dict().items()))
+before, layers = {key: value.clone() for key, value in model.state_dict().items()}, model.model.language_model.layers
+opened, closed, order = [], [], []
 
-# ---- bad input
-sweep = vlmprof.torch.sweep
-refused("a second sweep into a folder", FileExistsError, "name another folder", lambda: sweep(model, words, records, output_dir=work / "dtypes"))
-refused("an unknown tier", ValueError, "low, medium, high", lambda: sweep(model, words, records, output_dir=work / "x", tiers={"tiny": 3}))
-refused("a precision without a name", ValueError, "float32 and bfloat16", lambda: sweep(model, words, records, output_dir=work / "x", dtype=["float16"]))
-refused("a prune method that torch's side has not", ValueError, "expected none, stride:keep=SHARE", lambda: sweep(model, words, records, output_dir=work / "x", prune=["fastv:keep=0.5"]))
-refused("a record without its image", ValueError, "record 0 has no 'image'", lambda: sweep(model, words, [{"question": "?", "answers": []}], output_dir=work / "x"))
-refused("no records", ValueError, "no records", lambda: sweep(model, words, [], output_dir=work / "x"))
+
+def layers_of(model, knobs):
+    model.model.language_model.layers = layers[:knobs["layers"]]
+    opened.append(knobs["layers"])
+    return SimpleNamespace(close=lambda: (closed.append(1), setattr(model.model.language_model, "layers", layers)))
+
+
+def sweep(folder, records=records, **how):
+    how = {"num_runs": 2, "max_new_tokens": 2, "progress": False, "score": lambda answer, record: 0.5, "clock": Clock(), **how}
+    return vlmprof.torch.sweep(model, words, records, output_dir=work / folder, **how)
+
+
+def rows_of(folder):
+    return [row for path in sorted((work / folder).glob("*.json")) for row in json.loads(path.read_text())["per_sample_results"]]
+
+
+knobs = {"layers": [1, 2], "dtype": ["float32", "bfloat16", "float16"], "attn": ["eager", "sdpa"]}
+wrote = sweep("own", records[:1], knobs=knobs, apply=layers_of)
+equal("each configuration is a file", sorted((row["knobs"]["layers"], row["knobs"]["dtype"], row["knobs"]["attn"]) for row in wrote if row["num_ok"] == 1),
+      sorted((a, b, c) for a in knobs["layers"] for b in knobs["dtype"] for c in knobs["attn"]))
+check("the weights and the attention are the model's own again", all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+      and model.config._attn_implementation == "sdpa" and len(model.model.language_model.layers) == 2)
+check("what apply returns is closed", len(opened) == len(closed) > 30, len(opened), len(closed))
+order = [(line["config"], line["run"]) for line in map(json.loads, (work / "own/points.jsonl").read_text().splitlines()) if "run" in line]
+check("configurations alternate, in an order drawn anew", [run for _, run in order[:24]] == [0] * 12 + [1] * 12 and {name for name, _ in order[:12]} == {name for name, _ in order[12:24]}
+      and order[:12] != [(name, 0) for name, _ in order[12:24]], order[:24])
+head = json.loads(Path(wrote[0]["file"]).read_text())
+check("no provenance is null", "null" not in json.dumps([head["provenance"], head["tool_cost"]]) and head["provenance"]["attention"] == "sdpa", head["provenance"])
+equal("report has the knobs as axes", 
+      list(vlmprof.run(["report", work / "own"])["e1_stage_decomposition"]["configurations"][0]["knobs"]), list(knobs))
+
+# ---- failures, resuming, Ctrl-C
+many = [dict(records[0], id=f"q{index}") for index in range(9)]
+calls = []
+
+
+def inputs_or_stop(processor, record, knobs):
+    calls.append((record["sample_id"], knobs["size"]))
+    if len(calls) == stop_at:
+        raise KeyboardInterrupt
+    if record["id"] == bad and knobs["size"] == 2:
+        raise MemoryError("too large")
+    return vlmprof.torch.default_inputs(processor, record, knobs)
+
+
+stop_at, bad = 12, "none"
+sampled = dict(knobs={"size": [1, 2]}, inputs=inputs_or_stop, num_samples=4, num_runs=1)
+with contextlib.suppress(KeyboardInterrupt):
+    sweep("stop", many, **sampled)
+equal("Ctrl-C loses nothing", len(rows_of("stop")), len((work / "stop/points.jsonl").read_text().splitlines()) - 2)
+equal("the samples are numpy's", sorted({sample for sample, _ in calls}), sorted(numpy.random.RandomState(42).choice(9, 4, replace=False).tolist())[:len({sample for sample, _ in calls})])
+refused("a second sweep into a folder", FileExistsError, "resume=True", lambda: sweep("stop", many, **sampled))
+refused("another sweep is not gone on with", ValueError, "has another max_new_tokens: 2, now 3", lambda: sweep("stop", many, resume=True, **{**sampled, "max_new_tokens": 3}))
+(work / "stop/points.jsonl").open("a").write('{"config": "cut')
+stop_at, bad, had = 0, many[calls[-1][0]]["id"], len(calls)
+wrote = sweep("stop", many, resume=True, **sampled)
+equal("resumed by point", (sum(row["num_ok"] + row["num_failed"] for row in wrote), len(calls) - had), (8, 5))
+equal("a failure is a row with its reason", [(row["metadata"]["id"], row["reason"]) for row in rows_of("stop") if row["status"] == "failed"], [(bad, "MemoryError: too large")])
+check("report reads it", bool(vlmprof.run(["report", work / "stop"])))
+refused("or raised", MemoryError, "too large", lambda: sweep("raise", many, on_error="raise", **{**sampled, "num_samples": 9}))
+said = io.StringIO()
+with contextlib.redirect_stderr(said):
+    sweep("said", progress=True)
+check("progress has the time that is left", "8 of 8 runs, 0 points failed, 0:00 left" in said.getvalue() or "of 6 runs" in said.getvalue(), said.getvalue())
+
+# ---- scores, kinds of requests
+
+
+def process_results(doc, results):
+    return {"exact_match": float(results[0] == doc["target"]), "submission": {"id": 1}}
+
+
+answer = rows_of("said")[0]["pred"]
+equal("lmms-eval's process_results scores", [row["accuracy"] for row in sweep("lmms", [dict(records[0], doc={"target": answer}), dict(records[0], doc={"target": "x"})], score=process_results)], [0.5])
+equal("a rule of the program's", (rows_of("own")[0]["accuracy"], sweep("rule", score=None, metric="em")[0]["accuracy"]), (0.5, 0.0))
+row = sweep("several", [dict(records[0], images=["samples/cat.jpg", "samples/coffee.jpg"]), {"question": "Why?", "answers": ["x"]}], num_runs=1)[0]
+equal("several images, and text only", [(one.get("num_views"), one["actual_vision_tokens"]) for one in rows_of("several")], [(2, 32), (None, 0)])
+sweep("batch", knobs={"batch": [1, 2]}, num_runs=1)
+equal("a batch is said", [one.get("batch_size", 1) for one in rows_of("batch")], [1, 1, 2, 2])
+equal("a run of one's own", sweep("run", run=lambda model, **inputs: "cat" if model(**inputs) else "", score=lambda answer, record: answer == record["answers"][0])[0]["accuracy"], 0.5)
+
+# ---- bad input, before anything is measured
+for name, words_of_it, how in (
+        ("a knob that nothing applies", "nothing applies 'heads'", dict(knobs={"heads": [1, 2]})), ("a knob that nothing reads", "read 'heads'", dict(knobs={"heads": [1, 2]}, apply=lambda *_: None)),
+        ("a knob without a list", "'batch' needs a list", dict(knobs={"batch": 3})), ("a value that is none", "expected numbers, texts", dict(knobs={"batch": [None]})),
+        ("no dtype", "dtype 'fp16' is not the name", dict(knobs={"dtype": ["fp16"]})), ("an unknown pruning", "expected none, stride:keep=SHARE", dict(knobs={"prune": ["fastv:keep=0.5"]})),
+        ("no runs", "num_runs: expected a whole number of 1 or more, not 0", dict(num_runs=0)), ("an unknown order", "order: expected runs or samples or", dict(order="x")),
+        ("an unknown metric", "unknown rule", dict(metric="nope", score=None)), ("no records", "there is no record", dict(records=[])),
+        ("a record without a question", "record 0 has no \"question\"", dict(records=[{"answers": []}])),
+        ("a picture that is not there", "record 1 (id q): there is no picture none.jpg", dict(records=[records[0], {"id": "q", "question": "?", "image": "none.jpg"}]))):
+    refused(name, (ValueError, FileNotFoundError, vlmprof.CommandError), words_of_it, lambda how=how: sweep("x", **how))
+equal("and nothing was measured", [line for line in (work / "x/points.jsonl").read_text().splitlines() if '"run"' in line], [])
+
+# ---- A/B: a clock that runs is moved by what is called, with noise and rare long pauses
+
+
+def compared(change, seed):
+    noise, clock = random.Random(seed + 1000), SimpleNamespace(now=0)
+
+    def spend(factor):
+        clock.now += round(1e6 * factor * noise.gauss(1, 0.03) * (3 if noise.random() < 0.05 else 1))
+    return vlmprof.torch.ab(lambda: spend(1), lambda: spend(1 + change), seed=seed, clock=lambda: clock.now)
+
+
+found = [compared(0.05, seed) for seed in range(20)]
+equal("ab finds 5 % in 60 pairs", [one.verdict for one in found], ["slower"] * 20)
+check("and says it", str(found[0]).startswith(f"slower by {found[0].change_percent:.1f} [") and "; A against itself: " in str(found[0]), found[0])
+equal("no difference in A/A", [compared(0, seed).verdict for seed in range(20)], ["no difference"] * 20)
+equal("faster", compared(-0.1, 1).verdict, "faster")
+refused("too few pairs", ValueError, "pairs: expected 12 or more", lambda: vlmprof.torch.ab(print, print, pairs=3))
 
 
 class Other(torch.nn.Module):
@@ -181,8 +284,62 @@ refused("and how to name its modules", vlmprof.torch.UnknownStructure, "PATH is 
 refused("a model without modules", vlmprof.torch.UnknownStructure, "PATH is one of: none, this model has no modules", lambda: vlmprof.torch.stages(torch.nn.Linear(2, 2)))
 refused("what is not a model", TypeError, "expected a torch.nn.Module, such as AutoModelForImageTextToText.from_pretrained gives; got str", lambda: vlmprof.torch.stages("llava"))
 refused("a stage that does not exist", ValueError, "the stages are vit, connector, language", lambda: vlmprof.torch.stages(Other(), modules={"eyes": "eyes"}))
-with vlmprof.torch.stages(Other(), modules={"vit": "eyes", "connector": "bridge", "language": "brain"}, warmup=0, clock=Clock()) as stages:
+named = {"vit": "eyes", "connector": "bridge", "language": "brain"}
+with vlmprof.torch.stages(Other(), modules=named, warmup=0, clock=Clock()) as stages:
     stages.model(torch.zeros(1, 2))
 equal("named modules are timed", (stages.requests[0].order, stages.requests[0].stages["vit"]), (["forward", "vit", "connector", "language"], 1000))
+with vlmprof.torch.stages(Other(), modules={**named, "connector": None}, run=lambda x: stages.model(x)) as stages:
+    stages.run(torch.zeros(1, 2))
+equal("a model without a connector, and a run of one's own", stages.requests[0].order, ["generate", "forward", "vit", "language"])
+
+
+# ---- what swallows calls, and what breaks off
+def timed(model, call=None, **how):
+    with vlmprof.torch.stages(model, modules=named, **how) as stages:
+        (call or model)(torch.zeros(1, 2))
+    return stages.requests
+
+
+other = Other()
+other.extra = torch.nn.Linear(2, 2)
+refused("a module that never began", vlmprof.torch.NeverBegan, "extra (Linear), was not called in this request: the model answered without it",
+        lambda: vlmprof.torch.stages(other, modules={**named, "vit": "extra"}).__enter__().model(torch.zeros(1, 2)))
+other = Other()
+other.eyes.compile(backend="eager")
+other.brain = torch.compile(other.brain, backend="eager")
+equal("compiled stages are timed from outside", timed(other)[0].order, ["forward", "vit", "connector", "language"])
+other = Other()
+other.compile(backend="eager")
+refused("a compiled model around the stages", vlmprof.torch.NeverBegan, "a compiled region calls no module; compile eyes itself", lambda: timed(other))
+other = Other()
+other.brain.forward = lambda x: 1 / 0
+with vlmprof.torch.stages(other, modules=named) as stages:
+    for _ in range(2):
+        with contextlib.suppress(ZeroDivisionError):
+            other(torch.zeros(1, 2))
+    del other.brain.forward
+    other(torch.zeros(1, 2))
+equal("a call that fails closes its marks", [one.order for one in stages.requests], [["forward", "vit", "connector", "language"]])
+patched = model.generate
+model.generate = lambda **how: patched(**how)
+patch, how = model.generate, dict(words(["What is it ?"] * 3, "pt", [picture] * 3), max_new_tokens=3, min_new_tokens=3)
+with vlmprof.torch.stages(model) as outer, vlmprof.torch.stages(model) as inner:
+    model.generate(**how)
+equal("stages nest, and a patch of generate stays", (outer.requests[0].order, len(inner.requests), model.generate is patch), (inner.requests[0].order, 1, True))
+equal("a batch of three", (outer.requests[0].batch, len(outer.requests[0].tokens), "per request of 3 samples" in str(outer)), (3, 3, True))
+with outer:
+    refused("open twice", RuntimeError, "open already", outer.__enter__)
+outer.save(work / "stages.json")
+saved = json.loads((work / "stages.json").read_text())
+equal("save and rows", (saved["requests"][0]["cold"], saved["provenance"]["compile"], outer.rows()[0]["total_ms"]), (True, ["none"], saved["requests"][0]["total_ns"] / 1e6))
+other = Other()
+other.brain.to("meta")
+refused("several devices", ValueError, "is on several devices (cpu, meta)", lambda: vlmprof.torch.stages(other, modules=named))
+waits = []
+torch.accelerator = SimpleNamespace(synchronize=waits.append)
+marks = _Marks(SimpleNamespace(type="npu"), None)
+marks.begin()
+marks.add("begin", "vit")
+equal("another accelerator is synchronised at each mark", (len(waits), marks.end()[0] > 0, len(waits)), (2, True, 3))
 os.environ["VLMPROF"] = str(work / "no-program")
 done("stages")

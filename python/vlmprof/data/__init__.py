@@ -6,9 +6,9 @@
     python -m vlmprof.data lmms:mmmu_val -o data.jsonl                # a task of lmms-eval, where that is installed
 
 Formats are recognized by their content: VLMEvalKit TSV and CSV; Parquet and Arrow; the official JSON of DocVQA,
-InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE, OCRBench, MathVista, TallyQA; OpenAI messages, LLaVA and
-ShareGPT4V conversations, LLaVA's questions, AIPerf's and vLLM's files. A known set gets the prompt of the tool whose
-format it is in. Pictures inside the data become files next to the output; what is left out is said with its reason."""
+InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE, OCRBench, MathVista, TallyQA. A known set gets the prompt of the
+tool whose format it is in. Pictures inside the data become files next to the output; what is left out is said with its
+reason."""
 from __future__ import annotations
 
 import argparse
@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any, Counter, Dict, Iterator, List, NamedTuple, Optional, Union
 
-from . import lmms, messages, official, tables
+from . import lmms, official, tables
 from .prompts import TASKS, metric_of, task_of
 from .record import DataError, Picture, Sample, picture_format, sha256
 
@@ -49,16 +49,12 @@ def _json_source(path: Path, task: Optional[str], notes: Optional[Path], folders
     if not rows:
         raise DataError(f"{path}: there is no record in it")
     form = official.form_of(rows[0])
-    if form:
-        samples = official.official_samples(path, rows, form, folders)
-        return Source(path.name, samples, folders, f"official JSON of {form.task}", "lmms_eval", form.task)
-    reader = messages.reader_of(rows[0])
-    if reader is None:
+    if form is None:
         keys = ", ".join(list(rows[0])[:12])
         hint = "; vlmprof sweep --data reads it directly" if "question" in rows[0] else ""
         raise DataError(f"{path}: records of an unknown form, with the keys {keys}{hint}")
-    samples = (reader(row, number) for number, row in enumerate(rows))
-    return Source(path.name, samples, folders, reader.__name__.replace("_sample", "").replace("_", " "), "none", task)
+    samples = official.official_samples(path, rows, form, folders)
+    return Source(path.name, samples, folders, f"official JSON of {form.task}", "lmms_eval", form.task)
 
 
 def open_source(source: PathLike, image_dir: Optional[PathLike] = None, dataset_name: Optional[str] = None,

@@ -55,10 +55,10 @@ def _module(model: Any, path: str) -> Optional[Any]:
     return None
 
 
-def find_modules(model: Any, named: Optional[Dict[str, str]] = None) -> Tuple[str, bool, Dict[str, Tuple[Any, Any]]]:
+def find_modules(model: Any, named: Optional[Dict[str, Optional[str]]] = None) -> Tuple[str, bool, Dict[str, Tuple[Any, Any]]]:
     """(family's name, whether its connector's output has views, {stage: (first module, last module)}) of a model.
 
-    named: paths of stages that the table does not know, or has otherwise: {"vit": "encoder.vision", "language": "decoder"}."""
+    named: paths of stages that the table does not know, or has otherwise: {"vit": "encoder.vision", "connector": None}; None: the model has none."""
     named = dict(named or {})
     unknown = sorted(set(named) - set(STAGES))
     if unknown:
@@ -69,7 +69,10 @@ def find_modules(model: Any, named: Optional[Dict[str, str]] = None) -> Tuple[st
     candidates = [row] if row else list(FAMILIES.values())
     found: Dict[str, Tuple[Any, Any]] = {}
     for stage in STAGES:
-        paths = [named[stage]] if stage in named else list(dict.fromkeys(getattr(one, stage) for one in candidates))
+        path = named.get(stage)
+        if stage in named and path is None:
+            continue
+        paths = [path] if path is not None else list(dict.fromkeys(getattr(one, stage) for one in candidates))
         for path in paths:
             ends = [_module(model, end) for end in (path.split("..") if ".." in path else (path, path))]
             if all(end is not None for end in ends):
@@ -79,5 +82,7 @@ def find_modules(model: Any, named: Optional[Dict[str, str]] = None) -> Tuple[st
             children = ", ".join(name for name, _ in model.named_modules() if name and name.count(".") <= 1) or "none, this model has no modules"
             raise UnknownStructure(
                 f"{type(model).__name__}: no module of the stage {stage!r}; looked for {', '.join(paths)} in the model and its member model. "
-                f"Name it: stages(model, modules={{{stage!r}: \"PATH\"}}), where PATH is one of: {children}")
-    return row.name if row else type(model).__name__, bool(row and row.views), found
+                f"Name it: stages(model, modules={{{stage!r}: \"PATH\"}}), where PATH is one of: {children}"
+                "; or None if the model has none")
+    is_pixtral = getattr(getattr(getattr(model, "config", None), "vision_config", None), "model_type", "") == "pixtral"  # pictures of any size in one row
+    return row.name if row else type(model).__name__, bool(row and row.views and not is_pixtral), found

@@ -1,98 +1,146 @@
-"""A sweep of a transformers model: vlmprof's result files, so that report, best, fit and compare work on them.
-
-The requests are written as a journal, and `vlmprof merge` makes the result files of it: scores and statistics are the program's own."""
+"""A sweep of a torch model: result files of an engine of its own (vlmprof help library), which report, best, fit and compare read."""
 from __future__ import annotations
 
-import datetime
+import contextlib
 import hashlib
+import inspect
+import itertools
 import json
-import platform
+import math
+import os
 import random
+import re
+import statistics
+import sys
+import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
 from .. import commands
-from ..counts import version
-from .timing import Request, stages
+from ..scores import score_of
+from .timing import provenance, stages
 
-TIERS = ("low", "medium", "high")
-DTYPES = {"float32": "fp32", "bfloat16": "bf16"}  # torch's names: vlmprof's
-Settings = Union[int, Dict[str, Any]]
-_Points = Set[Any]
-_Places = Dict[Any, int]
-
-
-class _Journal:
-    """The file that a sweep of vlmprof writes: one JSON object a line; lines refer to others by their place in bytes."""
-
-    def __init__(self, path: Path):
-        self.file, self.at = open(path, "xb"), 0  # noqa: SIM115 - open for the whole sweep
-
-    def add(self, line: Dict[str, Any]) -> int:
-        data = (json.dumps(line, ensure_ascii=False) + "\n").encode()
-        place, self.at = self.at, self.at + len(data)
-        self.file.write(data)
-        self.file.flush()
-        return place
+ORDERS = ("runs", "samples", "configurations")
+Knob = Union[int, float, str, bool]
+Record = Dict[str, Any]
+Point = Tuple[str, Any]  # configuration, sample_id
 
 
-def _read_records(records: Union[str, Path, Iterable[Dict[str, Any]]]) -> Tuple[str, str, List[Dict[str, Any]]]:
-    """(name of the data set, path, records with question, answers and image)."""
-    path = ""
-    if isinstance(records, (str, Path)):
-        path = str(records)
-        with open(path, encoding="utf-8") as file:
-            records = [dict(json.loads(line), folder=str(Path(path).parent)) for line in file if line.strip()]
-    rows = list(records)
-    for index, row in enumerate(rows):
-        missing = [key for key in ("question", "answers", "image") if key not in row]
-        if missing:
-            raise ValueError(f"record {index} has no {missing[0]!r}; a record is {{\"question\": .., \"answers\": [..], \"image\": path or picture}}")
+class Knobs(Mapping[str, Knob]):
+    """The knobs of one configuration; notes which are read, so that none is varied without effect."""
+
+    def __init__(self, values: Dict[str, Knob]):
+        self._values = values
+        self.read: Set[str] = set()
+
+    def __getitem__(self, name: str) -> Knob:
+        self.read.add(name)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+
+# ---- records
+def _read_records(records: Union[str, Path, Iterable[Record]], num_samples: Optional[int], seed: int) -> Tuple[str, List[Record]]:
+    """(name of the data set, the sampled records with their sample_id): all, or those of numpy's RandomState(seed).choice, as `vlmprof sweep` draws."""
+    path = Path(records) if isinstance(records, (str, Path)) else None
+    if path:
+        with path.open(encoding="utf-8") as file:
+            records = [json.loads(line) for line in file if line.strip()]
+    rows: List[Record] = [{**row, "sample_id": index} for index, row in enumerate(records)]  # type: ignore[arg-type,dict-item]
     if not rows:
-        raise ValueError("no records")
-    return Path(path).stem.replace("_", "-") if path else "records", path, rows
+        raise ValueError("records: there is no record")
+    if num_samples is not None and num_samples < len(rows):
+        import numpy
+        chosen: Any = numpy.random.RandomState(seed)
+        rows = [rows[index] for index in sorted(chosen.choice(len(rows), size=num_samples, replace=False).tolist())]
+    for row in rows:
+        name = f"record {row['sample_id']}" + (f" (id {row['id']})" if "id" in row else "")
+        if "question" not in row and "content" not in row:
+            raise ValueError(f"{name} has no \"question\"; a record is {{\"question\": .., \"answers\": [..], \"image\": path or picture, or \"images\": [..]}}")
+        pictures = row.get("images") or ([row["image"]] if row.get("image") is not None else [])
+        row["images"] = [(path.parent if path else Path()) / one if isinstance(one, (str, Path)) else one for one in pictures]
+        missing = [one for one in row["images"] if isinstance(one, Path) and not one.is_file()]
+        if missing:
+            raise FileNotFoundError(f"{name}: there is no picture {missing[0]}")
+    return path.stem.replace("_", "-") if path else "records", rows
 
 
-def _picture(row: Dict[str, Any]) -> Any:
-    if not isinstance(row["image"], (str, Path)):
-        return row["image"].convert("RGB")
+def _picture(image: Any) -> Any:
     from PIL import Image, ImageOps
-    return ImageOps.exif_transpose(Image.open(Path(row.get("folder", ".")) / row["image"])).convert("RGB")
+    return (ImageOps.exif_transpose(Image.open(image)) if isinstance(image, Path) else image).convert("RGB")
 
 
-def _inputs(processor: Any, picture: Any, question: str, settings: Settings, device: Any, dtype: Any) -> Dict[str, Any]:
-    more: Dict[str, Any] = {}
-    if isinstance(settings, int):  # longest edge; a smaller picture is not changed
-        share = settings / max(picture.size)
-        if share < 1:
-            picture = picture.resize([max(1, round(side * share)) for side in picture.size])
-    else:
-        more = {"images_kwargs": settings} if settings else {}
-    text = question
+def _settings_of(processor: Any) -> List[str]:
+    """The image processor's own settings, which can be knobs: max_pixels, max_patches, do_image_splitting, .."""
+    images = getattr(processor, "image_processor", None)
+    return [*getattr(getattr(images, "valid_kwargs", None), "__annotations__", {}), *(name for name in vars(images or object) if name[0] != "_")]
+
+
+def default_inputs(processor: Any, record: Record, knobs: Mapping[str, Knob]) -> Dict[str, Any]:
+    """What sweep passes to generate unless it gets `inputs`: the chat template's prompt and the processor's pictures. Knobs: longest_edge [px], to which
+    larger pictures shrink, batch, and settings of the image processor."""
+    pictures = [_picture(image) for image in record["images"]]
+    if "longest_edge" in knobs:
+        for index, picture in enumerate(pictures):
+            share = int(knobs["longest_edge"]) / max(picture.size)
+            pictures[index] = picture.resize([max(1, round(side * share)) for side in picture.size]) if share < 1 else picture
+    settings = {name: knobs[name] for name in _settings_of(processor) if name in knobs and name != "longest_edge"}
+    text = str(record.get("question", ""))
     if getattr(processor, "chat_template", None):
-        content = [{"type": "image"}, {"type": "text", "text": question}]
+        parts = record.get("content") or [*({"image": 0} for _ in pictures), {"text": text}]
+        content = [{"type": "text", "text": part["text"]} if "text" in part else {"type": "image"} for part in parts]
         text = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False)
-    inputs = processor(images=[picture], text=[text], return_tensors="pt", **more)
-    return {key: value.to(device=device, dtype=dtype if value.is_floating_point() else None) for key, value in inputs.items()
-            if torch.is_tensor(value)}
+    count = int(knobs.get("batch", 1))
+    more: Dict[str, Any] = {"images_kwargs": settings} if settings else {}
+    if pictures:
+        more["images"] = pictures * count if count == 1 or not hasattr(processor, "image_processor") else [pictures] * count
+    return dict(processor(text=[text] * count, return_tensors="pt", **more))
 
 
-# ---- pruning: tokens are left out behind the connector, and their placeholders in the prompt
-def _parse_prune(prune: str, family: str, has_views: bool) -> Optional[Tuple[str, float]]:
+# ---- knobs that sweep applies itself
+@contextlib.contextmanager
+def _dtype(model: Any, name: Knob) -> Iterator[None]:
+    """Parameters and saved buffers in another dtype; the model's own tensors are kept, and are its again afterwards."""
+    tensors = {id(tensor): tensor for tensor in model.state_dict(keep_vars=True).values() if tensor.is_floating_point()}
+    own = {key: tensor.data for key, tensor in tensors.items()}
+    try:
+        for tensor in tensors.values():
+            tensor.data = tensor.data.to(getattr(torch, str(name)))
+        yield
+    finally:
+        for key, tensor in tensors.items():
+            tensor.data = own[key]
+
+
+@contextlib.contextmanager
+def _attention(model: Any, name: Knob) -> Iterator[None]:
+    configs = {"": model.config, **{key: getattr(model.config, key, None) for key in getattr(model.config, "sub_configs", {})}}
+    own = {key: config._attn_implementation for key, config in configs.items() if getattr(config, "_attn_implementation", None)}
+    try:
+        model.set_attn_implementation(str(name))
+        yield
+    finally:
+        model.set_attn_implementation(own)
+
+
+def _parse_prune(prune: str) -> Optional[Tuple[str, float]]:
     if prune == "none":
         return None
     method, _, share = prune.partition(":keep=")
-    try:
-        keep = float(share)
-    except ValueError:
-        keep = 0.0
+    keep = float(share) if re.fullmatch(r"\d*\.?\d+", share) else 0.0
     if method not in ("stride", "random") or not 0 < keep <= 1:
-        raise ValueError(f"prune {prune!r}: expected none, stride:keep=SHARE or random:keep=SHARE, with a share above 0 and up to 1")
-    if not has_views:
-        raise ValueError(f"prune {prune!r}: {family}'s connector does not put out [views, tokens, width]; without prune it can be swept")
+        raise ValueError(f"knobs: prune {prune!r}: expected none, stride:keep=SHARE or random:keep=SHARE, with a share above 0 and up to 1; apply= can do others")
     return method, keep
 
 
@@ -104,205 +152,347 @@ def _kept(prune: Tuple[str, float], count: int, seed: int) -> List[int]:
     return [index * count // kept for index in range(kept)]
 
 
-class _Pruned:
-    """Leaves tokens out of every view while it is open, and their placeholders out of the inputs."""
-
-    def __init__(self, timed: stages, prune: Optional[Tuple[str, float]], seed: int):
-        self.timed, self.prune, self.seed, self.hook = timed, prune, seed, None
-
-    def __enter__(self) -> _Pruned:
-        if self.prune:
-            self.hook = self.timed._modules["connector"][1].register_forward_hook(self._cut)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self.hook:
-            self.hook.remove()
-
-    def _cut(self, _module: Any, _inputs: Any, output: Any) -> Any:
-        assert self.prune is not None  # the hook is only set with a method
-        index = torch.tensor(_kept(self.prune, output.shape[1], self.seed), device=output.device)
-        return output.index_select(1, index)
-
-    def inputs(self, inputs: Dict[str, Any], image_id: int) -> Dict[str, Any]:
-        if not self.prune:
-            return inputs
-        places = (inputs["input_ids"][0] == image_id).nonzero()[:, 0].tolist()
-        views = max(1, inputs["pixel_values"].flatten(0, -4).shape[0])
-        each = len(places) // views
-        kept = set(_kept(self.prune, each, self.seed))
-        gone = {place for index, place in enumerate(places) if index % each not in kept}
-        rest = torch.tensor([index for index in range(inputs["input_ids"].shape[1]) if index not in gone], device=inputs["input_ids"].device)
-        length = inputs["input_ids"].shape[1]
-        return {key: value.index_select(1, rest) if value.dim() == 2 and value.shape[1] == length and not value.is_floating_point() else value
-                for key, value in inputs.items()}
+def _without_placeholders(inputs: Dict[str, Any], image_id: Any, prune: Tuple[str, float], seed: int) -> Dict[str, Any]:
+    """Inputs of one row without the placeholders of the tokens that are left out of every view."""
+    places = (inputs["input_ids"][0] == image_id).nonzero()[:, 0].tolist()
+    if not places:
+        return inputs
+    each = len(places) // max(1, inputs["pixel_values"].flatten(0, -4).shape[0])
+    kept = set(_kept(prune, each, seed))
+    gone = {place for index, place in enumerate(places) if index % each not in kept}
+    length = inputs["input_ids"].shape[1]
+    rest = torch.tensor([index for index in range(length) if index not in gone])
+    return {key: value.index_select(1, rest) if value.dim() == 2 and value.shape[1] == length and not value.is_floating_point() else value
+            for key, value in inputs.items()}
 
 
-# ---- the journal's lines
-def _shape(model: Any) -> Dict[str, int]:
-    text = getattr(model.config, "text_config", model.config)
-    vision = getattr(model.config, "vision_config", None)
+# ---- scores
+def _scorer(score: Any, metric: Optional[str], rows: List[Record]) -> Tuple[str, Callable[[List[Record], List[str]], List[Any]]]:
+    """(name of the metric, a function of records and answers that returns scores, or texts why there is none)."""
+    if score is None:
+        rule: str = metric or rows[0].get("metric") or ("mc" if "options" in rows[0] else "vqa_seed")
+        return rule, lambda records, answers: _score_by_rule(rule, records, answers)
+    is_lmms = next(iter(inspect.signature(score).parameters), "") == "doc"
+    task: Any = getattr(score, "__self__", None)
+    docs: Any = None
+    if is_lmms and hasattr(task, "has_test_docs"):
+        from ..data import lmms
+        docs = lmms.docs_of(task)
 
-    def of(config: Any, *names: str) -> int:
-        for name in names:
-            if isinstance(getattr(config, name, None), int):
-                return getattr(config, name)
-        return 0
-    return {"num_experts": of(text, "num_experts", "num_local_experts"), "top_k": of(text, "num_experts_per_tok"), "d_model": of(text, "hidden_size"),
-            "n_heads": of(text, "num_attention_heads"), "n_layers": of(text, "num_hidden_layers", "n_layers"),
-            "expert_dim": of(text, "moe_intermediate_size"), "vocab_size": of(text, "vocab_size"), "vit_width": of(vision, "hidden_size"),
-            "vit_layers": of(vision, "num_hidden_layers", "depth")}
+    def one(record: Record, answer: str) -> Any:
+        if is_lmms:
+            doc = docs[int(record["id"] if "id" in record else record["sample_id"])] if docs is not None else record.get("doc", record)
+            found = score(doc, [answer])
+        else:
+            found = score(answer, record)
+        value = score_of(found, metric) if isinstance(found, dict) else float(found)
+        if not 0 <= value <= 1:
+            raise ValueError(f"the score is {value:g}; expected 0 to 1")
+        return value
+    return str(metric or getattr(score, "__name__", "score")), lambda records, answers: [_or_reason(one, *pair) for pair in zip(records, answers)]
 
 
-def _stage_columns(request: Request, host: Dict[str, int]) -> Dict[str, List[int]]:
-    """[wall ns, device ns, launches, FLOPs, bytes] by vlmprof's stages; what torch does not count is 0."""
-    rows = {"preprocess": [host["preprocess"] + request.stages["prepare"], 0, 0, 0, 0], "h2d": [host["h2d"], host["h2d"], 0, 0, 0]}
-    for name in ("vit", "connector", "embed", "prefill", "head", "sample", "decode"):
-        rows[name] = [request.stages[name], request.stages[name], 0, 0, 0]
-    rows["detok"] = [host["detok"], 0, 0, 0, 0]
-    return rows
-
-
-def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Dict[str, Any]]], *, output_dir: Union[str, Path],
-          tiers: Optional[Dict[str, Settings]] = None, prune: Sequence[str] = ("none",), dtype: Optional[Sequence[Any]] = None,
-          num_samples: Optional[int] = None, num_runs: int = 3, warmup: int = 1, max_new_tokens: int = 16, ignore_eos: bool = False, metric: str = "vqa_seed",
-          dataset_name: Optional[str] = None, model_name: Optional[str] = None, modules: Optional[Dict[str, str]] = None, seed: int = 42,
-          clock: Optional[Callable[[], int]] = None) -> Dict[str, Any]:
-    """Runs a grid of configurations over records and writes a result file for each; returns what `vlmprof merge --json` says of them.
-
-    records:    [{"question": .., "answers": [..], "image": path or PIL picture}], or a file of such lines; a file's images are next to it
-    output_dir: a folder without a sweep
-    tiers:      {"low"|"medium"|"high": longest edge [px], or settings of the image processor: {"max_pixels": 200704}}; None: pictures as they are
-    prune:      "none", "stride:keep=0.5", "random:keep=0.25": the share of each view's tokens that stays behind the connector
-    dtype:      torch dtypes, float32 and bfloat16; None: the model's. The model ends in the first
-    num_samples: the first so many records; None: all
-    num_runs:   timed runs of each point; warmup: runs before them, untimed
-    metric:     a scoring rule of `vlmprof score`
-    clock:      ns, in the place of the machine's clocks
-
-    Configurations take turns, sample by sample. Answers are greedy."""
-    name, path, rows = _read_records(records)
-    rows = rows[:num_samples]
-    name, tiers = dataset_name or name, dict(tiers or {"high": {}})
-    wrong = [tier for tier in tiers if tier not in TIERS]
-    if wrong:
-        raise ValueError(f"tiers: {wrong[0]!r} is not a tier; vlmprof's are {', '.join(TIERS)}")
-    dtypes = [getattr(torch, one) if isinstance(one, str) else one for one in (dtype or [next(model.parameters()).dtype])]
-    for one in dtypes:
-        if str(one).replace("torch.", "") not in DTYPES:
-            raise ValueError(f"dtype {one}: result files have names for {' and '.join(DTYPES)} only")
-    commands.program()  # is there, before hours of measuring
-    timed = stages(model, modules, warmup=0, clock=clock)
-    cuts = {text: _parse_prune(text, timed.family, timed.has_views) for text in prune}
-    shape, device = _shape(model), next(model.parameters()).device
-    folder = Path(output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "journal.jsonl").exists():
-        raise FileExistsError(f"{folder} has a sweep already (journal.jsonl): name another folder")
-
-    def config(tier: str, text: str, kind: Any) -> Dict[str, Any]:
-        weights = DTYPES[str(kind).replace("torch.", "")]
-        crops = 1 + list(tiers).index(tier)
-        tail = (f"_prune-{text.replace(':', '-').replace('=', '-')}" if list(prune) != ["none"] else "") + (f"_weights-{weights}" if len(dtypes) > 1 else "")
-        row = {"file_name": f"{name}_imgsizetier-{tier}_crops{crops}_topk{shape['top_k']}_blocks{shape['n_layers']}{tail}.json", "set": 0, "tier": tier,
-               "target_vision_tokens": None, "max_crops": crops, "top_k": shape["top_k"], "num_active_blocks": shape["n_layers"],
-               "active_block_indices": list(range(shape["n_layers"]))}
-        if list(prune) != ["none"]:
-            row["prune"] = text
-        return dict(row, weights=weights)
-    grid = [(config(tier, text, kind), tier, text, kind) for kind in dtypes for tier in tiers for text in prune]
-    texts = [{key: value for key, value in row.items() if key not in ("folder", "image") or (key == "image" and isinstance(value, (str, Path)))}
-             for row in rows]
-    content = hashlib.sha256(json.dumps(texts, default=str).encode()).hexdigest()[:16]
-    head = {"schema": "vlmprof-journal-2", "plan": "", "rank": 0, "world_size": 1,
-            "model": model_name or getattr(model.config, "name_or_path", "") or type(model).__name__, "synthetic": False,
-            "timing": "stage", "ignore_eos": bool(ignore_eos), "num_runs_per_sample": num_runs, "num_total_blocks": shape["n_layers"], "bare_every": 0,
-            "architecture": timed.family, "model_shape": shape,
-            "options": {"seed": seed, "weights": DTYPES[str(dtypes[0]).replace("torch.", "")], "tiers": tiers, "prune_list": list(prune),
-                        "max_new_tokens": max_new_tokens, "num_runs_per_sample": num_runs, "ignore_eos": ignore_eos, "device": str(device)},
-            "data": [{"task": name, "path": path or name, "metric": metric, "max_new_tokens": max_new_tokens, "num_samples": len(rows),
-                      "content_hash": content}],
-            "configs": [row for row, _, _, _ in grid]}
-    head["plan"] = hashlib.sha256(json.dumps(head, default=str).encode()).hexdigest()[:16]
-    journal = _Journal(folder / "journal.jsonl")
-    journal.add(head)
-    session = journal.add({"session": {
-        "version": version(), "build": f"torch {torch.__version__}", "host": platform.node(), "kernel": platform.release(),
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "device": f"cuda: {torch.cuda.get_device_name(device)}" if device.type == "cuda" else f"{device.type}: torch, {torch.get_num_threads()} threads",
-        "device_note": None, "gpu": None, "gemm_rows_1": None, "gemm_rows_1024": None, "threads": torch.get_num_threads(), "seed": seed, "clocks": None,
-        "argv": ["vlmprof.torch.sweep"], "rank": 0, "world_size": 1, "launcher": "none", "stamp_cost_ns": None, "cold": None}})
-    weights_before = {key: value.detach().clone() for key, value in model.state_dict().items()} if len(dtypes) > 1 else None
-    first_dtype = next(model.parameters()).dtype
-    written: _Points = set()
-    last: _Places = {}
+def _or_reason(function: Callable[..., Any], *args: Any) -> Any:
     try:
-        for kind in dtypes:
-            if weights_before is not None:
-                model.to(first_dtype).load_state_dict(weights_before)
-                model.to(kind)
-            for index, row in enumerate(rows):
-                for configuration, tier, text, _ in (one for one in grid if one[3] == kind):
-                    _measure(journal, session, timed, processor, row, texts[index], index, configuration, tiers[tier], cuts[text], kind,
-                             {"num_runs": num_runs, "warmup": warmup, "max_new_tokens": max_new_tokens, "ignore_eos": ignore_eos, "seed": seed},
-                             written, last)
-        journal.add({"finished": True})
+        return function(*args)
+    except Exception as error:  # noqa: BLE001 - a scorer of the user's
+        return f"{type(error).__name__}: {error}"
+
+
+def _score_by_rule(rule: str, records: List[Record], answers: List[str]) -> List[Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.jsonl"
+        path.write_text("".join(json.dumps({**_plain(record), "prediction": answer}, default=str) + "\n" for record, answer in zip(records, answers)), encoding="utf-8")
+        lines = commands.run(["score", "--metric", rule, path], lines=True)
+    return [line["score"] if line.get("score") is not None else str(line.get("reason")) for line in lines[:len(records)]]
+
+
+def _plain(record: Record) -> Record:
+    """A record without its pictures."""
+    images = [str(one) for one in record["images"] if isinstance(one, Path)]
+    return {**{key: value for key, value in record.items() if key not in ("image", "images", "sample_id", "doc")}, **({"images": images} if images else {})}
+
+
+# ---- arguments
+def _grid(knobs: Mapping[str, Sequence[Knob]], model: Any, processor: Any, has_own: Tuple[bool, bool], timed: stages) -> List[Dict[str, Knob]]:
+    """All configurations. Raises ValueError for knobs that cannot be varied."""
+    for name, values in knobs.items():
+        if not isinstance(values, (list, tuple)) or not values:
+            raise ValueError(f"knobs: {name!r} needs a list of values, not {values!r}")
+        wrong = [one for one in values if not isinstance(one, (bool, int, float, str)) or (isinstance(one, float) and not math.isfinite(one))]
+        if wrong:
+            raise ValueError(f"knobs: {name!r} has the value {wrong[0]!r}; expected numbers, texts, true or false")
+        if len({json.dumps(one) for one in values}) < len(values):
+            raise ValueError(f"knobs: {name!r} has a value twice")
+        known = ("dtype", "attn", "prune", *(() if has_own[1] else ("longest_edge", "batch", *_settings_of(processor))))
+        if name not in known and not any(has_own):
+            raise ValueError(f"knobs: nothing applies {name!r}: give apply=, a function of the model and the knobs, or inputs=; without them knobs are {', '.join(known)}")
+    for value in knobs.get("dtype", ()):
+        if not getattr(getattr(torch, str(value), None), "is_floating_point", False):
+            raise ValueError(f"knobs: dtype {value!r} is not the name of a floating-point dtype of torch, such as float16")
+    if "attn" in knobs and not hasattr(model, "set_attn_implementation"):
+        raise ValueError(f"knobs: attn: {type(model).__name__} has no set_attn_implementation; apply= can do it")
+    if any(_parse_prune(str(one)) for one in knobs.get("prune", ())) and not timed.has_views:
+        raise ValueError(f"knobs: prune: {timed.family}'s connector does not put out [views, tokens, width]; apply= can prune it")
+    return [dict(zip(knobs, values)) for values in itertools.product(*knobs.values())]
+
+
+def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]], *, output_dir: Union[str, Path], knobs: Optional[Mapping[str, Sequence[Knob]]] = None,
+          apply: Optional[Callable[[Any, Mapping[str, Knob]], Any]] = None, inputs: Optional[Callable[[Any, Record, Mapping[str, Knob]], Dict[str, Any]]] = None,
+          run: Optional[Callable[..., Any]] = None, score: Optional[Callable[..., Any]] = None, metric: Optional[str] = None, num_samples: Optional[int] = None,
+          num_runs: int = 3, warmup: int = 1, order: str = "runs", resume: bool = False, on_error: str = "record", max_new_tokens: int = 16, ignore_eos: bool = False,
+          knob_units: Optional[Dict[str, str]] = None, dataset_name: Optional[str] = None, model_name: Optional[str] = None,
+          modules: Optional[Dict[str, Optional[str]]] = None, seed: int = 42, progress: bool = True, clock: Optional[Callable[[], int]] = None) -> List[Dict[str, Any]]:
+    """Measures a grid of configurations and writes a result file for each; returns a dict with file, knobs, num_ok, num_failed, T_total_p50 [ms] and accuracy.
+
+    records:  [{"question": .., "answers": [..], "image": path or PIL picture, or "images": [..], or none}], or a file of such lines next to its pictures
+    knobs:    {"attn": ["eager", "sdpa"], "heads": [16, 12]}: numbers, texts, true or false; all combinations are measured. Without a function of yours: attn,
+              dtype, prune ("none", "stride:keep=0.5", "random:keep=0.25"), longest_edge [px], batch, settings of the image processor
+    apply:    a function of the model and a configuration's knobs; it may return something with close(), or a context manager
+    inputs:   a function of processor, record and knobs that returns the arguments of generate; run: one of the model and them that answers
+    score:    a function of answer and record that returns 0 to 1, or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`
+    order:    "runs": configurations alternate run by run, in an order drawn anew; "samples": sample by sample; "configurations": one after the other
+    on_error: "record": a point that fails is a row with its reason; "raise"
+    resume:   goes on with the sweep in output_dir, whose points.jsonl has every run; Ctrl-C writes the result files of what there is
+    clock:    ns, in the place of the machine's clocks
+
+    Answers are greedy. Guide: vlmprof help torch."""
+    for name, value, least in (("num_runs", num_runs, 1), ("warmup", warmup, 0), ("max_new_tokens", max_new_tokens, 1), ("num_samples", num_samples, 1)):
+        if not (name == "num_samples" and value is None) and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise ValueError(f"{name}: expected a whole number of {least} or more, not {value!r}")
+    for name, word, known in (("order", order, ORDERS), ("on_error", on_error, ("record", "raise"))):
+        if word not in known:
+            raise ValueError(f"{name}: expected {' or '.join(known)}, not {word!r}")
+    own: Dict[str, Any] = {"apply": apply, "inputs": inputs, "run": run, "score": score}
+    for name, function in own.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name}: expected a function, not {type(function).__name__}")
+    if run is None and not hasattr(model, "generate"):
+        raise ValueError(f"run: {type(model).__name__} has no generate; give a function of the model and its inputs that answers")
+    timed = stages(model, modules=modules, run=None if run is None else lambda **more: run(model, **more), warmup=0, clock=clock)
+    grid = _grid(dict(knobs or {}), model, processor, (apply is not None, inputs is not None), timed)
+    name, rows = _read_records(records, num_samples, seed)
+    metric, scores = _scorer(score, metric, rows)
+    if score is None and any("answers" in row or "options" in row for row in rows):
+        _score_by_rule(metric, rows[:1], ["?"])  # an unknown rule, or no program
+    job = _Sweep(timed, processor, rows, grid, {
+        "apply": apply, "inputs": inputs or default_inputs, "max_new_tokens": max_new_tokens, "ignore_eos": ignore_eos, "seed": seed, "num_runs": num_runs,
+        "warmup": warmup, "on_error": on_error, "order": order, "own_run": run is not None})
+    job.head = {"dataset_name": dataset_name or name, "model": model_name or getattr(getattr(model, "config", None), "name_or_path", "") or type(model).__name__,
+                "architecture": timed.family, "max_new_tokens": max_new_tokens, "num_runs_per_sample": num_runs, "accuracy_metric": metric,
+                **({"accuracy_from": "score= of vlmprof.torch.sweep"} if score is not None else {})}
+    job.open(Path(output_dir), resume)
+    try:
+        job.measure(progress)
     finally:
-        journal.file.close()
-        if weights_before is not None:
-            model.to(first_dtype).load_state_dict(weights_before)
-    return commands.run(["merge", folder, "--output_dir", folder, "--json"])
+        job.close()
+        written = job.write(scores, knob_units or {})
+    return written
 
 
-def _measure(journal: _Journal, session: int, timed: stages, processor: Any, row: Dict[str, Any], record: Dict[str, Any], index: int,
-             configuration: Dict[str, Any], settings: Settings, cut: Optional[Tuple[str, float]], kind: Any, how: Dict[str, Any],
-             written: _Points, last: _Places) -> None:
-    """Runs one sample in one configuration, and writes its lines."""
-    model, now = timed.model, timed._clock or time.perf_counter_ns
-    device = next(model.parameters()).device
-    image_id = getattr(model.config, "image_token_id", getattr(model.config, "image_token_index", -1))
-    picture, point = _picture(row), (configuration["file_name"], index)
-    length = dict(max_new_tokens=how["max_new_tokens"], do_sample=False, **({"min_new_tokens": how["max_new_tokens"]} if how["ignore_eos"] else {}))
-    tokenizer = getattr(processor, "tokenizer", processor)
-    end_ids = model.generation_config.eos_token_id
-    end_ids = end_ids if isinstance(end_ids, (list, tuple)) else [end_ids]
-    whole: Dict[str, int] = {}
+class _Sweep:
+    """The runs of a sweep: points.jsonl has a line for each, which refers to its configuration by the name of its file."""
+    head: Dict[str, Any]
 
-    def add(line: Dict[str, Any]) -> None:
-        last[point] = journal.add(dict({"config": point[0], "sample_id": index, "prev": last.get(point, -1)}, **line))
-    with _Pruned(timed, cut, how["seed"]) as pruned:
-        for run in range(-how["warmup"], how["num_runs"]):
-            began = now()
-            on_host = _inputs(processor, picture, str(row["question"]), settings, "cpu", kind)
-            whole = {"vision": int((on_host["input_ids"][0] == image_id).sum()), "sequence": on_host["input_ids"].shape[1]}
-            on_host = pruned.inputs(on_host, image_id)
-            prepared = now()
-            inputs = {key: value.to(device) for key, value in on_host.items()}
-            moved = now()
-            with timed, torch.no_grad():
-                model.generate(**inputs, **length)
-            done = now()
-            request = timed.requests.pop()
-            answer = tokenizer.decode(request.tokens, skip_special_tokens=True)
-            host = {"preprocess": prepared - began, "h2d": moved - prepared, "detok": now() - done}
-            total = request.total_ns + sum(host.values())
-            if run < 0:
+    def __init__(self, timed: stages, processor: Any, rows: List[Record], grid: List[Dict[str, Knob]], how: Dict[str, Any]):
+        self.timed, self.processor, self.rows, self.grid, self.how = timed, processor, rows, grid, how
+        self.runs: Dict[Point, Dict[int, Dict[str, Any]]] = {}
+        self.failed: Dict[Point, str] = {}
+        self.sessions: List[Dict[str, Any]] = []
+        self.now = timed._clock or time.perf_counter_ns
+
+    # ---- the file of finished runs
+    def open(self, folder: Path, resume: bool) -> None:
+        self.folder, path = folder, folder / "points.jsonl"
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = re.sub(r"[^\w.-]+", "-", self.head["dataset_name"])
+        names = [re.sub(r"[^\w.=-]+", "-", "_".join([stem, *(f"{knob}-{str(value).lower() if isinstance(value, bool) else value}" for knob, value in one.items())]))
+                 for one in self.grid]
+        self.names = [f"{name[:150]}{f'_{index}' if len(name) > 150 or names.count(name) > 1 else ''}.json" for index, name in enumerate(names)]
+        self.knobs = dict(zip(self.names, (Knobs(one) for one in self.grid)))
+        content = hashlib.sha256(json.dumps([_plain(row) for row in self.rows], default=str).encode()).hexdigest()[:16]
+        plan = {**{key: value for key, value in self.head.items() if key != "num_runs_per_sample"}, "knobs": self.grid, "records": content,
+                **{key: self.how[key] for key in ("seed", "ignore_eos")}}
+        if path.exists() and not resume:
+            raise FileExistsError(f"output_dir: {folder} has a sweep; name another folder, or go on with it by resume=True")
+        if path.exists():
+            self._read(path, plan)
+        self.file = path.open("a", encoding="utf-8")
+        if not self.file.tell():
+            self._add({"plan": plan})
+        self.sessions.append(provenance(self.timed.model, self.timed.device))
+        self._add({"session": self.sessions[-1]})
+
+    def _read(self, path: Path, plan: Dict[str, Any]) -> None:
+        whole = path.read_bytes()
+        whole = whole[:whole.rfind(b"\n") + 1]  # a line that a kill cut is measured again
+        os.truncate(path, len(whole))
+        for text in whole.splitlines():
+            line = json.loads(text)
+            point = (line.get("config"), line.get("sample_id"))
+            if "plan" in line:
+                other = [key for key in plan if line["plan"].get(key) != plan[key]]
+                if other:
+                    raise ValueError(f"resume: the sweep in {path.parent} has another {other[0]}: {line['plan'].get(other[0])!r}, now {plan[other[0]]!r}")
+            elif "run" in line:
+                self.runs.setdefault(point, {})[line["run"]] = line
+            elif "session" in line:  # what failed is tried again
+                self.sessions.append(line["session"])
+
+    def _add(self, line: Dict[str, Any]) -> None:
+        self.file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+        self.file.flush()
+
+    def close(self) -> None:
+        self.file.close()
+
+    # ---- measuring
+    def _steps(self) -> Iterator[Tuple[Record, str, int]]:
+        """(record, configuration, run) in the order of measuring; runs below 0 warm up."""
+        drawn, runs = random.Random(self.how["seed"]), range(-self.how["warmup"], self.how["num_runs"])
+
+        def names() -> List[str]:
+            return drawn.sample(self.names, len(self.names))
+        if self.how["order"] == "configurations":
+            yield from ((row, name, run) for name in names() for row in self.rows for run in runs)
+        elif self.how["order"] == "samples":
+            yield from ((row, name, run) for row in self.rows for name in names() for run in runs)
+        else:
+            yield from ((row, name, run) for row in self.rows for run in runs for name in names())
+
+    def measure(self, progress: bool) -> None:
+        todo = [(row, name, run) for row, name, run in self._steps()
+                if len(have := self.runs.get((name, row["sample_id"]), {})) < self.how["num_runs"] and run not in have]
+        began = shown = time.monotonic()
+        applied = ""
+        with contextlib.ExitStack() as stack:
+            for done, (row, name, run) in enumerate(todo):
+                point = (name, row["sample_id"])
+                if point in self.failed:
+                    continue
+                try:
+                    if applied != name:
+                        applied = ""
+                        stack.close()
+                        self._apply(stack, name)
+                        applied = name
+                    line = self._run(row, self.knobs[name])
+                    self._check_knobs(name)
+                    if run >= 0:
+                        line = {"config": name, "sample_id": point[1], "run": run, "session": len(self.sessions) - 1, **line}
+                        self.runs.setdefault(point, {})[run] = line
+                        self._add(line)
+                except Exception as error:  # noqa: BLE001 - the model's, or a function of the user's
+                    if self.how["on_error"] == "raise" or isinstance(error, _Unread):
+                        raise
+                    self.failed[point] = f"{type(error).__name__}: {error}"
+                    self._add({"config": name, "sample_id": point[1], "failed": self.failed[point]})
+                now = time.monotonic()
+                if progress and (now - shown > (0.5 if sys.stderr.isatty() else 30) or done + 1 == len(todo)):
+                    shown, left = now, round((now - began) / (done + 1) * (len(todo) - done - 1))
+                    print(f"vlmprof.torch: {done + 1} of {len(todo)} runs, {len(self.failed)} points failed, {left // 60}:{left % 60:02} left",
+                          end="\r" if sys.stderr.isatty() and done + 1 < len(todo) else "\n", file=sys.stderr, flush=True)
+
+    def _apply(self, stack: contextlib.ExitStack, name: str) -> None:
+        knobs, model = self.knobs[name], self.timed.model
+        for knob, applied in (("dtype", _dtype), ("attn", _attention)):
+            if knob in knobs:
+                stack.enter_context(applied(model, knobs[knob]))
+        self.prune = _parse_prune(str(knobs.get("prune", "none")))
+        if self.prune:
+            cut = self.prune
+
+            def leave_out(_module: Any, _inputs: Any, output: Any) -> Any:
+                return output.index_select(1, torch.tensor(_kept(cut, output.shape[1], self.how["seed"]), device=output.device))
+            stack.enter_context(self.timed._modules["connector"][1].register_forward_hook(leave_out))
+        held: Any = self.how["apply"](model, knobs) if self.how["apply"] else None
+        if hasattr(held, "__enter__"):
+            stack.enter_context(held)
+        elif hasattr(held, "close"):
+            stack.callback(held.close)
+
+    def _check_knobs(self, name: str) -> None:
+        knobs = self.knobs[name]
+        unread = [knob for knob in knobs if knob not in knobs.read and len({one[knob] for one in self.grid}) > 1]
+        if unread:
+            raise _Unread(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs!r}: its values would be measured without any effect")
+
+    def _run(self, row: Record, knobs: Knobs) -> Dict[str, Any]:
+        """One request: the members of its line."""
+        timed, how, now = self.timed, self.how, self.now
+        model, config = timed.model, getattr(timed.model, "config", None)
+        image_id = getattr(config, "image_token_id", getattr(config, "image_token_index", -1))
+        dtype = next((one.dtype for one in model.parameters() if one.is_floating_point()), torch.float32)
+        began = now()
+        on_host = how["inputs"](self.processor, row, knobs)
+        ids = on_host.get("input_ids")
+        whole = ids[0].tolist() if torch.is_tensor(ids) else []
+        if self.prune:
+            on_host = _without_placeholders(on_host, image_id, self.prune, how["seed"])
+        prepared = now()
+        sent = {key: value.to(device=timed.device, dtype=dtype if value.is_floating_point() else None) if torch.is_tensor(value) else value
+                for key, value in on_host.items()}
+        moved = now()
+        length = {} if how["own_run"] else dict(max_new_tokens=how["max_new_tokens"], do_sample=False,
+                                                **({"min_new_tokens": how["max_new_tokens"]} if how["ignore_eos"] else {}))
+        del timed.requests[:]
+        with timed, torch.no_grad():
+            output = timed.run(**{**length, **sent})
+        done = now()
+        request = timed.requests.pop()
+        tokenizer = getattr(self.processor, "tokenizer", self.processor)
+        text = output if isinstance(output, str) else tokenizer.decode(request.tokens, skip_special_tokens=True)
+        host = {"preprocess": prepared - began + request.stages["prepare"], "h2d": moved - prepared, "detok": now() - done}
+        spent = {"preprocess": host["preprocess"], "h2d": host["h2d"], **{key: ns for key, ns in request.stages.items() if key != "prepare"}, "detok": host["detok"]}
+        vision = whole.count(image_id)
+        sizes = {"actual_vision_tokens": vision, **({"actual_num_crops": request.views, "num_views": request.views} if request.views else {}), "input_text_tokens": len(whole) - vision,
+                 "total_sequence_length": len(whole), **({"kept_vision_tokens": request.image_tokens} if self.prune else {}),
+                 **({"batch_size": request.batch} if request.batch > 1 else {})}
+        return {"unix_s": int(time.time()), "total_ns": request.total_ns + sum(host.values()) - request.stages["prepare"], "stages": spent, "pred": text,
+                "tokens": request.tokens, "step_ns": request.step_ns, "stamps": 2 * len(request.order) + len(request.tokens), "sizes": sizes,
+                **({"peak_bytes": request.peak_bytes} if request.peak_bytes else {})}
+
+    # ---- result files
+    def write(self, scores: Callable[[List[Record], List[str]], List[Any]], units: Dict[str, str]) -> List[Dict[str, Any]]:
+        written = []
+        for name in self.names:
+            rows = [(row, list(runs.values())) for row in self.rows if (runs := self.runs.get((name, row["sample_id"]), {}))]
+            failed = [{"sample_id": row["sample_id"], "status": "failed", "reason": self.failed[point], "metadata": _plain(row)} for row in self.rows
+                      if (point := (name, row["sample_id"])) in self.failed and point not in self.runs]
+            if not rows and not failed:
                 continue
-            if index not in written:
-                written.add(index)
-                metadata = dict(record, image_id=str(record.get("image_id", record.get("image", index))), id=str(record.get("id", index)))
-                journal.add({"sample": index, "set": 0, "prompt": str(row["question"]), "input_text_tokens": whole["sequence"] - whole["vision"],
-                             "metadata": metadata})
-            add({"run": run, "session": session, "unix_s": int(time.time()), "total_ns": max(1, total), "answer": answer,
-                 "stamps": 2 * len(request.order) + len(request.tokens), "stages": _stage_columns(request, host),
-                 "step_ns": request.step_ns, "tokens": request.tokens, "ended_by_eos": bool(request.tokens and request.tokens[-1] in end_ids),
-                 "throttled": False, "telemetry": None})
-    vision, sequence = whole["vision"], whole["sequence"]
-    sizes = {"tier": configuration["tier"], "target_vision_tokens": vision, "target_crops": request.views, "top_k": configuration["top_k"],
-             "num_active_blocks": configuration["num_active_blocks"], "theoretical_num_crops": request.views, "theoretical_tiling": [1, request.views],
-             "theoretical_image_size": list(picture.size[::-1]), "theoretical_vision_tokens": vision, "actual_num_crops": request.views,
-             "actual_tiling": [1, request.views], "actual_image_size": list(picture.size[::-1]), "actual_vision_tokens": vision,
-             "input_text_tokens": sequence - vision, "actual_text_tokens": sequence - vision, "total_sequence_length": sequence}
-    if cut:
-        sizes.update(kept_vision_tokens=request.image_tokens, mean_sequence_length=float(request.prompt_tokens))
-    add({"done": how["num_runs"], "stop": "runs", "retries": 0, "sizes": sizes})
+            found = scores([row for row, _ in rows], [runs[-1]["pred"] for _, runs in rows]) if rows else []
+            lines = [_row(row, runs, value) for (row, runs), value in zip(rows, found)]
+            known = [line["accuracy"] for line in lines if line["accuracy"] is not None]
+            totals, session = [line["T_total"] for line in lines], self.sessions[max((run["session"] for _, runs in rows for run in runs), default=-1)]
+            stamps = statistics.mean(run["stamps"] for _, runs in rows for run in runs) if rows else 0
+            accuracy = sum(known) / len(known) if known else None
+            cost = session["stamp_cost_ns"]
+            result = {**self.head, "knobs": dict(self.knobs[name]._values), "knob_units": units, "accuracy": accuracy, "order": self.how["order"], "provenance": session,
+                      "tool_cost": {"stamps_per_request": stamps, "stamp_cost_ns": cost, "stamps_share": stamps * cost / 1e6 / statistics.mean(totals) if totals else 0},
+                      "config": {"seed": self.how["seed"], "ignore_eos": self.how["ignore_eos"]}, "per_sample_results": [*lines, *failed]}
+            part = self.folder / f"{name}.part"
+            part.write_text(json.dumps(result, ensure_ascii=False, default=str, indent=1) + "\n", encoding="utf-8")
+            part.replace(self.folder / name)
+            written.append({"file": str(self.folder / name), "knobs": dict(self.knobs[name]._values), "num_ok": len(lines), "num_failed": len(failed),
+                            "T_total_p50": statistics.median(totals) if totals else None, "accuracy": accuracy})
+        return written
+
+
+class _Unread(ValueError):
+    """A knob that nothing reads: an error of the call, not of a point."""
+
+
+def _row(record: Record, runs: List[Dict[str, Any]], score: Any) -> Dict[str, Any]:
+    """A row: means over the runs [ms], as in vlmprof sweep's."""
+    spent = {stage: statistics.mean(run["stages"][stage] for run in runs) / 1e6 for stage in runs[0]["stages"]}
+    total, count = statistics.mean(run["total_ns"] for run in runs) / 1e6, len(runs[-1]["tokens"])
+    names = list(spent)
+    decode = spent["decode"] if runs[-1]["step_ns"] else None
+    return {"sample_id": record["sample_id"], "status": "ok", "T_total": total, "T_vision_total": spent["vit"] + spent["connector"],
+            "T_LLM_prefill": spent["embed"] + spent["prefill"] + spent["head"] + spent["sample"], "T_LLM_decode": decode,
+            "T_decode_per_token": decode / (count - 1) if decode is not None and count > 1 else None,
+            "TTFT": sum(spent[stage] for stage in names[:names.index("decode")]), "unaccounted": total - sum(spent.values()), "stages": spent,
+            "output_tokens": count or None, **runs[-1]["sizes"], "pred": runs[-1]["pred"], "accuracy": None if isinstance(score, str) else score,
+            "accuracy_reason": score if isinstance(score, str) else None, "num_runs": len(runs), "runs": {"T_total": [run["total_ns"] / 1e6 for run in runs]},
+            "metadata": _plain(record)}

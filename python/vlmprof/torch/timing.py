@@ -1,30 +1,46 @@
-"""Stage times of requests to a transformers model, by forward hooks."""
+"""Stage times of requests to a torch model, from marks around the calls of its modules."""
 from __future__ import annotations
 
+import datetime
+import json
+import os
+import platform
+import statistics
+import sys
 import time
-from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import torch
+import transformers
 
+from ..commands import version
+from ..results import need_pandas
 from .families import find_modules
 
 # in the order of a request; prepare is what generate does before the first forward pass
 NAMES = ("prepare", "vit", "connector", "embed", "prefill", "head", "sample", "decode")
 
 
+class NeverBegan(RuntimeError):
+    """A stage's module was not called in a request that needs it; the text has the reason."""
+
+
 @dataclass
 class Request:
-    """One request. Times are ns; on a GPU those of its events, the total the caller's clock around the request."""
+    """One request, of `batch` samples. Times are ns; on a GPU those of its events, the total the caller's clock around the request."""
     total_ns: int
     stages: Dict[str, int]  # by NAMES: the time in each that is in no other
     step_ns: List[int]  # of each decode step: blocks, head, choice of the token
     order: List[str]  # the modules in the order in which they began: "vit", "connector", "language", "forward"
     tokens: List[int] = field(default_factory=list)  # new tokens, of the first row
-    prompt_tokens: int = 0
-    image_tokens: int = 0  # placeholders of images in the prompt
+    prompt_tokens: int = 0  # positions of a row
+    image_tokens: int = 0  # placeholders of images in the first row
     views: int = 0  # images that the vision tower saw
-    warm: bool = True  # False: a warm-up request
+    batch: int = 1
+    cold: bool = False  # one of the first `warmup` requests: it also pays for kernels, caches and compilation
+    peak_bytes: Dict[str, int] = field(default_factory=dict)  # most memory allocated during a stage, where torch counts it
 
     @property
     def unaccounted_ns(self) -> int:
@@ -37,47 +53,78 @@ class Request:
         return sum(self.stages.values()) / self.total_ns if self.total_ns else 0.0
 
 
+def device_of(model: Any) -> torch.device:
+    """The one device of a model. Raises ValueError if its parameters are on several."""
+    found = {str(tensor.device): tensor.device for tensor in model.parameters()}
+    if len(found) > 1:
+        raise ValueError(f"{type(model).__name__} is on several devices ({', '.join(sorted(found))}): their clocks and streams differ, so stages "
+                         f"cannot be told apart; load it with device_map={{\"\": \"{min(found, key=lambda name: name in ('cpu', 'meta'))}\"}}")
+    return next(iter(found.values()), torch.device("cpu"))
+
+
+def synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
 class _Marks:
-    """Time stamps of one request: the host's clock, or events on a GPU's stream that are read after one synchronisation."""
+    """Time stamps of one request: the host's clock, on CUDA events that are read after one synchronisation."""
 
     def __init__(self, device: torch.device, clock: Optional[Callable[[], int]]):
-        self.is_gpu = device.type == "cuda" and clock is None
         self.device, self.clock = device, clock or time.perf_counter_ns
+        self.has_events, self.is_made_up = device.type == "cuda" and clock is None, clock is not None
         self.marks: List[Tuple[str, str, Any]] = []
-        self.begin_ns = 0
+        self.peaks: List[int] = []  # bytes, of the time before each mark
+
+    def now(self) -> int:
+        if not self.is_made_up:
+            synchronise(self.device)
+        return self.clock()
 
     def begin(self) -> None:
-        if self.is_gpu:
-            torch.cuda.synchronize(self.device)  # nothing of the request before
-        self.begin_ns = self.clock()
+        self.begin_ns = self.now()
 
     def add(self, what: str, name: str) -> None:
-        if self.is_gpu:
+        stamp: Any = None
+        if self.has_events:
             stamp = torch.cuda.Event(enable_timing=True)
             stamp.record(torch.cuda.current_stream(self.device))
-        else:
-            stamp = self.clock()
-        self.marks.append((what, name, stamp))
+            self.peaks.append(torch.cuda.max_memory_allocated(self.device))
+            torch.cuda.reset_peak_memory_stats(self.device)
+        self.marks.append((what, name, stamp if self.has_events else self.now()))
 
     def end(self) -> Tuple[int, List[Tuple[str, str, int]]]:
         """(total ns, marks with ns from the first)"""
-        if self.is_gpu:
-            torch.cuda.synchronize(self.device)
-        total = self.clock() - self.begin_ns
-        if not self.is_gpu:
-            return total, [(what, name, stamp - self.begin_ns) for what, name, stamp in self.marks]
-        first = self.marks[0][2]
-        return total, [(what, name, round(first.elapsed_time(stamp) * 1e6)) for what, name, stamp in self.marks]
+        total, first = self.now() - self.begin_ns, self.marks[0][2]
+        return total, [(what, name, round(first.elapsed_time(stamp) * 1e6) if self.has_events else stamp - self.begin_ns) for what, name, stamp in self.marks]
 
 
-def attribute(marks: List[Tuple[str, str, int]]) -> Tuple[Dict[str, int], List[int], List[str]]:
-    """(ns of each stage, ns of each decode step, order of the modules) from marks ("begin"|"end"|"token", name, ns) in order of time."""
+def _with_tokens(marks: List[Tuple[str, str, int]]) -> List[Tuple[str, str, int]]:
+    """Marks without tokens, of a run of one's own with several passes: each pass after the first is a decode step."""
+    name = "forward" if any(mark[1] == "forward" for mark in marks) else "language"
+    begins = [index for index, mark in enumerate(marks) if mark[:2] == ("begin", name)]
+    if len(begins) < 2 or any(mark[0] == "token" for mark in marks):
+        return marks
+    last = max(index for index, mark in enumerate(marks) if mark[:2] == ("end", name))
+    out: List[Tuple[str, str, int]] = []
+    for index, mark in enumerate(marks):
+        out += [("token", "token", mark[2])] if index in begins[1:] else []
+        out += [mark, ("token", "token", mark[2])] if index == last else [mark]
+    return out
+
+
+def attribute(marks: List[Tuple[str, str, int]]) -> Tuple[Dict[str, int], List[int], List[str], List[Optional[str]]]:
+    """(ns of each stage, ns of each decode step, order of the modules, the stage after each mark) from marks ("begin"|"end"|"token", name, ns) in
+    order of time."""
     stages, steps, order = dict.fromkeys(NAMES, 0), [], []
     open_modules: List[str] = []
+    places: List[Optional[str]] = []
     forwards = tokens = 0
     last_token = sum(what == "token" for what, _, _ in marks)
     language_is_done = False
-    for index, (what, name, at) in enumerate(marks):
+    for index, (what, name, at) in enumerate(marks[:-1]):
         if what == "begin":
             order.append(name)
             open_modules.append(name)
@@ -90,28 +137,70 @@ def attribute(marks: List[Tuple[str, str, int]]) -> Tuple[Dict[str, int], List[i
             tokens += 1
             if tokens < last_token:
                 steps.append(0)
-        if index + 1 == len(marks):
-            break
         inner = open_modules[-1] if open_modules else None
+        stage: Optional[str]
         if inner in ("vit", "connector"):
             stage = inner
         elif tokens:
-            if len(steps) < tokens:
-                continue  # behind the last token: in no stage
-            stage = "decode"
-        elif not forwards:
-            stage = "prepare"
+            stage = "decode" if len(steps) == tokens else None  # after the last token: in no stage
         elif inner == "language":
             stage = "prefill"
+        elif not forwards and not language_is_done:
+            stage = "prepare"
         elif inner == "forward":
             stage = "head" if language_is_done else "embed"
         else:
             stage = "sample"
-        spent = marks[index + 1][2] - at
-        stages[stage] += spent
-        if stage == "decode":
-            steps[-1] += spent
-    return stages, steps, order
+        places.append(stage)
+        if stage is not None:
+            spent = marks[index + 1][2] - at
+            stages[stage] += spent
+            if stage == "decode":
+                steps[-1] += spent
+    return stages, steps, order, places
+
+
+def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
+    """Where, when and with what a model is measured; no value is null."""
+    config = getattr(model, "config", None)
+    try:
+        ours = version()
+    except OSError:
+        ours = "not known: no program"
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
+    stamps = _Marks(torch.device("cpu"), None)
+    began = time.perf_counter_ns()
+    for _ in range(1000):
+        stamps.add("token", "token")
+    return {"version": ours, "build": f"torch {torch.__version__}, transformers {transformers.__version__}", "host": platform.node() or "not known",
+            "kernel": platform.release(), "python": platform.python_version(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "argv": list(getattr(sys, "orig_argv", [sys.executable, *sys.argv])), "device": f"{device.type}: {name}", "threads": torch.get_num_threads(),
+            "attention": str(getattr(config, "_attn_implementation", None) or "not known"), "dtype": dtype_of(model),
+            "compile": compiled_in(model) or ["none"], "synchronisation": synchronisation(device), "load": round(os.getloadavg()[0], 2),
+            "stamp_cost_ns": (time.perf_counter_ns() - began) // 1000}
+
+
+def synchronisation(device: torch.device) -> str:
+    return {"cuda": "CUDA events, one synchronisation before and one after a request", "cpu": "none, the host's clock"}.get(
+        device.type, f"one with {device.type} at each mark, which costs time of its own")
+
+
+def dtype_of(model: Any) -> str:
+    """The dtypes of a model's parameters, the most frequent first."""
+    counts: Dict[str, int] = {}
+    for tensor in model.parameters():
+        name = str(tensor.dtype).replace("torch.", "")
+        counts[name] = counts.get(name, 0) + tensor.numel()
+    return ", ".join(sorted(counts, key=lambda name: -counts[name])) or "none"
+
+
+def compiled_in(model: Any) -> List[str]:
+    """The modules of a model that torch.compile took."""
+    found = []
+    for name, module in model.named_modules():
+        if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None or hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable"):
+            found.append(name or type(module).__name__)
+    return found
 
 
 class stages:
@@ -121,48 +210,76 @@ class stages:
             model.generate(**inputs, max_new_tokens=32)
         print(stages)
 
-    model:   a transformers model; nothing of its results changes
-    modules: paths of modules that vlmprof.torch.FAMILIES does not know: {"vit": "PATH", "connector": "PATH", "language": "PATH"}
-    warmup:  so many requests first, kept apart in `cold`
+    model:   a transformers model, or any torch.nn.Module with `modules`; nothing of its results changes
+    modules: paths of modules that vlmprof.torch.FAMILIES does not know: {"vit": "PATH", "connector": None, "language": "PATH"}; None: it has none
+    run:     a function that answers a request, for models without generate: call it as stages.run(...)
+    warmup:  so many requests first are marked cold; tables show them apart
     clock:   a function that returns ns, in the place of the host's clock and of a GPU's events
 
-    `requests` has a Request for each call of generate, or of the model itself. One synchronisation with a GPU is made before a request and
-    one after it, none inside."""
+    `requests` has a Request for each call of generate, of stages.run, or of the model itself. A call that fails leaves none. A GPU of CUDA is
+    synchronised before and after a request, another accelerator at each mark. Calls are timed outside what torch.compile made of a stage's module."""
 
-    def __init__(self, model: Any, modules: Optional[Dict[str, str]] = None, warmup: int = 1, clock: Optional[Callable[[], int]] = None):
-        self.model, self.warmup, self._clock = model, warmup, clock
-        self.family, self.has_views, self._modules = find_modules(model, modules)
+    def __init__(self, model: Any, modules: Optional[Dict[str, Optional[str]]] = None, run: Optional[Callable[..., Any]] = None, warmup: int = 1,
+                 clock: Optional[Callable[[], int]] = None):
+        self.model, self.warmup, self._clock = getattr(model, "_orig_mod", model), warmup, clock
+        self.family, self.has_views, self._modules = find_modules(self.model, modules)
+        self.device = device_of(self.model)
         self.requests: List[Request] = []
-        self.cold: List[Request] = []
         self._marks: Optional[_Marks] = None
-        self._hooks: List[Any] = []
-        self._prompt: Optional[Any] = None
-        self._views = 0
-        self._in_generate = False
+        self._undo: List[Callable[[], None]] = []
+        self._compiled = compiled_in(model)
+        self._own_run, self.run = run, run or getattr(self.model, "generate", self.model)
 
     def __enter__(self) -> stages:
+        if self._undo:
+            raise RuntimeError("these stages are open already: a request would be timed twice")
         for stage, (first, last) in self._modules.items():
-            self._hooks.append(first.register_forward_pre_hook(self._begin_of(stage), with_kwargs=True))
-            self._hooks.append(last.register_forward_hook(self._end_of(stage)))
-        self._hooks.append(self.model.register_forward_pre_hook(self._begin_forward, with_kwargs=True))
-        self._hooks.append(self.model.register_forward_hook(self._end_forward))
-        self._generate = self.model.generate
-        self.model.generate = self._timed_generate
+            self._around(first, self._begin_of(stage), self._end_of(stage) if last is first else None)
+            if last is not first:
+                self._around(last, None, self._end_of(stage))
+        self._around(self.model, self._begin_forward, self._end_forward)
+        if self._own_run is not None:
+            self.run = self._timed(self._own_run, False)
+        elif hasattr(self.model, "generate"):
+            own = vars(self.model).get("generate")  # a patch of the user's, or of other stages
+            self.run = self._timed(self.model.generate, True)
+            self.model.generate = self.run
+            self._undo.append(lambda: setattr(self.model, "generate", own) if own is not None else delattr(self.model, "generate"))
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        for hook in self._hooks:
-            hook.remove()
-        del self._hooks[:]
-        del self.model.generate  # the class's again
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        while self._undo:
+            self._undo.pop()()
+        self._marks = None
+        if kind is None and not self.requests and self._compiled:
+            raise NeverBegan(f"no request was timed: torch.compile took {', '.join(self._compiled)}, and its regions call no module; compile the stages' "
+                             "modules instead (module.compile())")
 
-    # ---- hooks
+    def _around(self, module: Any, begin: Optional[Callable[..., None]], end: Optional[Callable[..., None]]) -> None:
+        """Has begin(args, kwargs) and end(succeeded) called around each call of a module: its hooks and what is compiled of it are inside."""
+        inner = module._compiled_call_impl
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if begin:
+                begin(args, kwargs)
+            succeeded = False
+            try:
+                result = (inner or module._call_impl)(*args, **kwargs)
+                succeeded = True
+                return result
+            finally:
+                if end:
+                    end(succeeded)
+        module._compiled_call_impl = call
+        self._undo.append(lambda: setattr(module, "_compiled_call_impl", inner))
+
+    # ---- marks
     def _add(self, what: str, name: str) -> None:
         if self._marks is not None:
             self._marks.add(what, name)
 
     def _begin_of(self, stage: str) -> Callable[..., None]:
-        def begin(_module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        def begin(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
             if stage == "vit" and self._marks is not None:
                 pictures = args[0] if args else kwargs.get("pixel_values", kwargs.get("hidden_states"))
                 grid = kwargs.get("grid_thw")
@@ -171,77 +288,124 @@ class stages:
         return begin
 
     def _end_of(self, stage: str) -> Callable[..., None]:
-        return lambda _module, _inputs, _output: self._add("end", stage)
+        return lambda _succeeded: self._add("end", stage)
 
-    def _begin_forward(self, _module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+    def _begin_forward(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         if self._marks is None:
-            self._open(kwargs.get("input_ids", args[0] if args else None))
+            self._open(args, kwargs)
+            self._is_forward = True
+        self._depth += 1
         self._add("begin", "forward")
 
-    def _end_forward(self, *_: Any) -> None:
+    def _end_forward(self, succeeded: bool) -> None:
         self._add("end", "forward")
-        if not self._in_generate:
-            self._close(None)
+        self._depth -= 1
+        if self._is_forward and not self._depth:
+            self._close(None, succeeded)
 
-    def _timed_generate(self, *args: Any, **kwargs: Any) -> Any:
-        from transformers import StoppingCriteriaList
-        never: Optional[torch.Tensor] = None
+    def _timed(self, function: Callable[..., Any], is_generate: bool) -> Callable[..., Any]:
+        def request(*args: Any, **kwargs: Any) -> Any:
+            never: Optional[torch.Tensor] = None
 
-        def token_is_chosen(ids: torch.Tensor, _scores: Any, **_more: Any) -> torch.Tensor:
-            nonlocal never
-            self._add("token", "token")
-            if never is None:
-                never = torch.zeros(ids.shape[0], dtype=torch.bool, device=ids.device)
-            return never
+            def token_is_chosen(ids: torch.Tensor, _scores: Any, **_more: Any) -> torch.Tensor:
+                nonlocal never
+                self._add("token", "token")
+                if never is None:
+                    never = torch.zeros(ids.shape[0], dtype=torch.bool, device=ids.device)
+                return never
 
-        self._open(kwargs.get("input_ids", args[0] if args else None))
-        self._in_generate = True
-        try:
-            self._add("begin", "generate")
-            criteria = list(kwargs.pop("stopping_criteria", None) or [])
-            output = self._generate(*args, stopping_criteria=StoppingCriteriaList([*criteria, token_is_chosen]), **kwargs)
-            self._add("end", "generate")
-        except BaseException:
-            self._marks = None
-            raise
-        finally:
-            self._in_generate = False
-        self._close(output)
-        return output
+            if self._marks is not None:  # a part of the request that is being timed
+                return function(*args, **kwargs)
+            self._open(args, kwargs)
+            if is_generate:
+                criteria = list(kwargs.pop("stopping_criteria", None) or [])
+                kwargs["stopping_criteria"] = transformers.StoppingCriteriaList([*criteria, token_is_chosen])
+            try:
+                self._add("begin", "generate")
+                output = function(*args, **kwargs)
+                self._add("end", "generate")
+            except BaseException:
+                self._marks = None
+                raise
+            self._close(output, True)
+            return output
+        return request
 
     # ---- a request
-    def _open(self, prompt: Any) -> None:
-        self._prompt, self._views = prompt, 0
-        self._marks = _Marks(next(self.model.parameters()).device, self._clock)
+    def _open(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        first: Any = args[0] if args else None
+        ids = kwargs.get("input_ids", kwargs.get("inputs", first))
+        self._prompt = ids if torch.is_tensor(ids) and ids.dim() == 2 and not ids.is_floating_point() else None
+        self._has_picture = self._prompt is None or any(value is not None and ("pixel" in key or "image" in key) for key, value in kwargs.items())
+        self._views, self._depth, self._is_forward = 0, 0, False
+        self._marks = _Marks(self.device, self._clock)
         self._marks.begin()
 
-    def _close(self, output: Any) -> None:
+    def _close(self, output: Any, succeeded: bool) -> None:
         marks, self._marks = self._marks, None
         assert marks is not None  # of the call that ends
+        if not succeeded:
+            return
         total, stamped = marks.end()
-        request = Request(total, *attribute(stamped), views=self._views)
-        if self._prompt is not None:
+        spent, steps, order, places = attribute(_with_tokens(stamped))
+        request = Request(total, spent, steps, order, views=self._views, cold=len(self.requests) < self.warmup)
+        for stage, peak in zip(places, marks.peaks[1:]):
+            if stage is not None:
+                request.peak_bytes[stage] = max(peak, request.peak_bytes.get(stage, 0))
+        prompt = self._prompt
+        answer = output.sequences if hasattr(output, "sequences") else output
+        if isinstance(answer, torch.Tensor) and answer.dim() in (1, 2) and not answer.is_floating_point():
+            request.tokens = (answer if answer.dim() == 1 else answer[0]).tolist()
+        if prompt is not None:
             config = getattr(self.model, "config", None)
-            image_id = getattr(config, "image_token_id", getattr(config, "image_token_index", None))
-            request.prompt_tokens = int(self._prompt.shape[-1])
-            if image_id is not None:
-                request.image_tokens = int((self._prompt[0] == image_id).sum())
-            if output is not None:
-                request.tokens = getattr(output, "sequences", output)[0, request.prompt_tokens:].tolist()
-        request.warm = len(self.cold) >= self.warmup
-        (self.requests if request.warm else self.cold).append(request)
+            first, image_id = prompt[0].tolist(), getattr(config, "image_token_id", getattr(config, "image_token_index", None))
+            request.batch, request.prompt_tokens, request.image_tokens = prompt.shape[0], len(first), first.count(image_id)
+            if request.tokens[:len(first)] == first:
+                del request.tokens[:len(first)]
+        self._check(order)
+        self.requests.append(request)
+
+    def _check(self, order: List[str]) -> None:
+        for stage, (first, _last) in self._modules.items():
+            if stage in order or (stage != "language" and not self._has_picture):
+                continue
+            path = next((name for name, module in self.model.named_modules() if module is first), stage)
+            around = [name for name in self._compiled if name not in (path, f"{path}._orig_mod") and (path.startswith(f"{name}.") or name == type(self.model).__name__)]
+            raise NeverBegan(f"the module of the stage {stage!r}, {path} ({type(first).__name__}), was not called in this request: " + (
+                f"torch.compile took {around[0]} around it, and a compiled region calls no module; compile {path} itself ({path}.compile())" if around else
+                f"the model answered without it; name the one that it uses, or None if it has none: stages(model, modules={{{stage!r}: ...}})"))
+
+    # ---- what was measured
+    def rows(self) -> List[Dict[str, Any]]:
+        """A dict for each request: times in ms, of the whole request, whatever its batch."""
+        return [{"cold": one.cold, "batch": one.batch, "prompt_tokens": one.prompt_tokens, "image_tokens": one.image_tokens, "views": one.views,
+                 "output_tokens": len(one.tokens), "total_ms": one.total_ns / 1e6, **{f"{name}_ms": ns / 1e6 for name, ns in one.stages.items()},
+                 "unaccounted_ms": one.unaccounted_ns / 1e6, **{f"{name}_peak_bytes": peak for name, peak in one.peak_bytes.items()}} for one in self.requests]
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row for each request, as rows()."""
+        return need_pandas().DataFrame(self.rows())
+
+    def to_dict(self) -> Dict[str, Any]:
+        return {"family": self.family, "provenance": provenance(self.model, self.device), "requests": [asdict(one) for one in self.requests]}
+
+    def save(self, path: Union[str, Path]) -> None:
+        """Writes to_dict() as JSON."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
 
     def __str__(self) -> str:
-        """Medians over the warm requests, ms."""
+        """Medians over the warm requests, ms; cold ones in a column of their own."""
         if not self.requests:
-            return f"{self.family}: no request was timed after {len(self.cold)} for warming up"
-
-        def middle(values: List[float]) -> float:
-            values = sorted(values)
-            return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
-        total = middle([one.total_ns for one in self.requests])
-        rows = [(name, middle([one.stages[name] for one in self.requests])) for name in NAMES]
-        rows += [("unaccounted", middle([one.unaccounted_ns for one in self.requests])), ("total", total)]
-        lines = [f"{self.family}: {len(self.requests)} requests, medians"]
-        lines += [f"{name:12} {ns / 1e6:10.3f} ms  {100 * ns / total if total else 0:5.1f} %" for name, ns in rows]
+            return f"{self.family}: no request was timed"
+        cold, warm = ([one for one in self.requests if one.cold == is_cold] for is_cold in (True, False))
+        batch = max(one.batch for one in self.requests)
+        shown, lines = warm or cold, [f"{self.family}: " + (f"medians of {len(warm)} warm requests" + (f", and of {len(cold)} cold" if cold else "") if warm else
+                                                            "cold: the first requests also pay for kernels, caches and compilation")]
+        lines[0] += f"; times per request of {batch} samples, and per sample" if batch > 1 else ""
+        values: List[Tuple[str, Callable[[Request], int]]] = [(name, lambda one, name=name: one.stages[name]) for name in NAMES]  # type: ignore[misc]
+        for name, of in [*values, ("unaccounted", lambda one: one.unaccounted_ns), ("total", lambda one: one.total_ns)]:
+            middle, total = (statistics.median(map(what, shown)) for what in (of, lambda one: one.total_ns))
+            line = f"{name:12} {middle / 1e6:10.3f} ms  {100 * middle / total if total else 0:5.1f} %"
+            line += f" {statistics.median(of(one) / one.batch for one in shown) / 1e6:10.3f} ms a sample" if batch > 1 else ""
+            lines.append(line + (f"  cold {statistics.median(map(of, cold)) / 1e6:10.3f} ms" if warm and cold else ""))
         return "\n".join(lines)
