@@ -94,6 +94,10 @@ test-slow: $(PROBED_EMULATOR)
 	$(subst @,@VLMPROF_TEST_ALL=1 ,$(RUN_TESTS)) $(call in_order,$(sort $(SLOW_TESTS) $(DEEPER_TESTS)))
 test-all: $(PROBED_EMULATOR)
 	@tests/total.sh "$(MAKE) test" "$(MAKE) test-slow"
+# PYTHON: one that has torch and transformers
+.PHONY: test-torch
+test-torch: $(PROGRAM)
+	@tests/model/test_torch.sh
 # the slowest to compile come first
 TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(B)/tests/vlmprof-virtual $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
 test-programs: $(TEST_TOOLS) $(filter-out %.sh,$(QUICK_TESTS))

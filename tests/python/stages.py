@@ -225,7 +225,14 @@ def process_results(doc, results):
     return {"exact_match": float(results[0] == doc["target"]), "submission": {"id": 1}}
 
 
+class Task:
+    has_test_docs, process_results = staticmethod(lambda: True), lambda self, doc, results: process_results(doc, results)
+    test_docs = staticmethod(lambda: [{"target": "x"}, {"target": answer}])
+
+
 answer = rows_of("said")[0]["pred"]
+equal("a task of lmms-eval knows its documents", [row["accuracy"] for row in sweep("task", [dict(records[0], id=1), dict(records[0], id=0)], score=Task().process_results)]
+      + [row["accuracy"] for row in rows_of("task")], [0.5, 1.0, 0.0])
 equal("lmms-eval's process_results scores", [row["accuracy"] for row in sweep("lmms", [dict(records[0], doc={"target": answer}), dict(records[0], doc={"target": "x"})], score=process_results)], [0.5])
 equal("a rule of the program's", (rows_of("own")[0]["accuracy"], sweep("rule", score=None, metric="em")[0]["accuracy"]), (0.5, 0.0))
 row = sweep("several", [dict(records[0], images=["samples/cat.jpg", "samples/coffee.jpg"]), {"question": "Why?", "answers": ["x"]}], num_runs=1)[0]
@@ -253,7 +260,7 @@ def compared(change, seed):
     noise, clock = random.Random(seed + 1000), SimpleNamespace(now=0)
 
     def spend(factor):
-        clock.now += round(1e6 * factor * noise.gauss(1, 0.03) * (3 if noise.random() < 0.05 else 1))
+        clock.now += round(1e6 * factor * noise.gauss(1, 0.03) * (3 if noise.random() < 0.2 else 1))
     return vlmprof.torch.ab(lambda: spend(1), lambda: spend(1 + change), seed=seed, clock=lambda: clock.now)
 
 
@@ -311,6 +318,7 @@ equal("compiled stages are timed from outside", timed(other)[0].order, ["forward
 other = Other()
 other.compile(backend="eager")
 refused("a compiled model around the stages", vlmprof.torch.NeverBegan, "a compiled region calls no module; compile eyes itself", lambda: timed(other))
+refused("or its wrapper", vlmprof.torch.NeverBegan, "torch.compile took Other", lambda: timed(torch.compile(Other(), backend="eager")))
 other = Other()
 other.brain.forward = lambda x: 1 / 0
 with vlmprof.torch.stages(other, modules=named) as stages:

@@ -199,7 +199,7 @@ def compiled_in(model: Any) -> List[str]:
     found = []
     for name, module in model.named_modules():
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None or hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable"):
-            found.append(name or type(module).__name__)
+            found.append(name.replace("_orig_mod.", "") or type(getattr(module, "_orig_mod", module)).__name__)
     return found
 
 
@@ -370,6 +370,7 @@ class stages:
             if stage in order or (stage != "language" and not self._has_picture):
                 continue
             path = next((name for name, module in self.model.named_modules() if module is first), stage)
+            path = path.replace("_orig_mod.", "")
             around = [name for name in self._compiled if name not in (path, f"{path}._orig_mod") and (path.startswith(f"{name}.") or name == type(self.model).__name__)]
             raise NeverBegan(f"the module of the stage {stage!r}, {path} ({type(first).__name__}), was not called in this request: " + (
                 f"torch.compile took {around[0]} around it, and a compiled region calls no module; compile {path} itself ({path}.compile())" if around else
