@@ -4,12 +4,12 @@ make                    builds ./vlmprof, with GPU code if nvcc is found
 make demo               sweeps the small model in samples/tiny over drawings, in about a minute; results and report in $(B)/demo
 make demo-prune         prunes image tokens with each method at four rates, over $(PRUNE_SAMPLES) held-out questions (PRUNE_SAMPLES=1000: all)
 make demo-pareto        shows accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), in about 16 minutes; opens the report
-make install            installs the program, headers, library, pkg-config and CMake files, manual pages and completions below PREFIX=$(PREFIX) (DESTDIR: a staging folder)
+make install            installs the program, headers, library, pkg-config and CMake files, manual pages and completion below PREFIX=$(PREFIX) (DESTDIR: a staging folder)
 make uninstall          removes what make install installed
 make dist               builds portable programs for Linux (x86-64 and 64-bit ARM, glibc 2.28) and a client for macOS, in $(DIST)
 make wheel              builds Python wheels with these programs
 make sdist              builds the wheel's source package
-make deb                builds Debian packages of the portable programs, with manual pages and completions
+make deb                builds Debian packages of the portable programs, with manual pages and completion
 make man                writes the manual pages to $(B)/man
 make deps               checks for the packages that the build needs; on Debian and Ubuntu, installs them if it has permission
 make format             formats the lines of C that differ from the last commit (.clang-format)

@@ -1,4 +1,4 @@
-# Manual pages and completions, from the program's tables and guides; and the files of an installation (packaging/files.txt).
+# Manual pages, from the program's tables and guides; and the files of an installation (packaging/files.txt).
 .PHONY: man install uninstall
 PAGES = $(B)/man/written
 man: $(PAGES)
@@ -7,7 +7,6 @@ $(PAGES): $(PROGRAM)
 	@$(PROGRAM) help --man >$(@D)/vlmprof.1
 	@for word in $$($(PROGRAM) help --list); do section=1; if [ ! -e cli/commands/command_$$word.c ]; then section=7; fi; \
 	    $(PROGRAM) help $$word --man >$(@D)/vlmprof-$$word.$$section || exit 1; done
-	@for shell in bash zsh fish; do $(PROGRAM) help --completion $$shell >$(@D)/completion.$$shell || exit 1; done
 	@touch $@
 
 # The package files find the headers and the archive relative to themselves, so the folder can be moved.
@@ -19,6 +18,6 @@ $(B)/package/%: packaging/%.in vlmprof.h
 INSTALL = @B="$(B)" PROGRAM="$(PROGRAM)" GPU_OBJECT="$(GPU_OBJECT)" packaging/install.sh
 install: $(PROGRAM) $(PAGES) $(PACKAGE)
 	$(INSTALL) install "$(DESTDIR)$(PREFIX)"
-	@echo "installed below $(DESTDIR)$(PREFIX): vlmprof, its header and library, manual pages, completions; make uninstall removes them"
+	@echo "installed below $(DESTDIR)$(PREFIX): vlmprof, its header and library, manual pages, completion; make uninstall removes them"
 uninstall: $(PROGRAM) $(PAGES) $(PACKAGE)
 	$(INSTALL) uninstall "$(DESTDIR)$(PREFIX)"

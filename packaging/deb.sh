@@ -1,5 +1,5 @@
 #!/bin/bash
-# deb.sh PROGRAM ARCHITECTURE MANUAL FOLDER: a Debian package of the program in FOLDER, with the manual pages and completions of the folder MANUAL
+# deb.sh PROGRAM ARCHITECTURE MANUAL FOLDER: a Debian package of the program in FOLDER, with the manual pages of the folder MANUAL and a completion for bash
 # (make man). ARCHITECTURE is Debian's word: amd64, arm64. The same input gives the same bytes.
 set -eu
 program=$1 architecture=$2 manual=$3 folder=$4
@@ -14,9 +14,7 @@ for page in "$manual"/*.[17]; do
     install -D -m 644 "$page" "$root/usr/share/man/man${page##*.}/${page##*/}"
     gzip -9n "$root/usr/share/man/man${page##*.}/${page##*/}"
 done
-install -D -m 644 "$manual/completion.bash" "$root/usr/share/bash-completion/completions/vlmprof"
-install -D -m 644 "$manual/completion.zsh" "$root/usr/share/zsh/vendor-completions/_vlmprof"
-install -D -m 644 "$manual/completion.fish" "$root/usr/share/fish/vendor_completions.d/vlmprof.fish"
+install -D -m 644 packaging/completion.bash "$root/usr/share/bash-completion/completions/vlmprof"
 mkdir -p "$root/usr/share/doc/vlmprof" "$root/DEBIAN" "$folder"
 cat LICENSE packaging/THIRD-PARTY.txt >"$root/usr/share/doc/vlmprof/copyright"
 size=$(du -sk --apparent-size "$root/usr" | cut -f1)

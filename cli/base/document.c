@@ -126,19 +126,16 @@ void document_print(const struct document *document, int is_markdown, struct tex
     text_color *color_of = is_markdown ? NULL : document->color_of;
     for (size_t i = 0; i < document->count; i++) {
         const struct text_block *block = &document->blocks[i];
-        if (i && (block->kind != document->blocks[i - 1].kind
-                  || (block->kind != BLOCK_LINE && block->kind != BLOCK_DRAWING)))
+        if (i && (block->kind != document->blocks[i - 1].kind || block->kind != BLOCK_LINE))
             text_add_string(out, "\n");
         if (block->kind == BLOCK_TABLE) print_table(out, block, is_markdown, color_of);
         else {
-            const int is_drawing = block->kind == BLOCK_DRAWING;
             const enum console_color color =
                 color_of && block->kind == BLOCK_HEADING ? color_of(block->text) : COLOR_END;
-            if (is_markdown) /* four spaces: code */
-                text_add_string(out, is_drawing ? "    " : block->kind == BLOCK_HEADING ? "## " : "- ");
+            if (is_markdown) text_add_string(out, block->kind == BLOCK_HEADING ? "## " : "- ");
             else if (block->kind != BLOCK_HEADING) text_add_string(out, "  ");
             add_color(out, color, color);
-            add_plain(out, block->text, is_markdown && !is_drawing);
+            add_plain(out, block->text, is_markdown);
             add_color(out, color, COLOR_END);
             text_add_string(out, "\n");
         }

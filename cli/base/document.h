@@ -8,10 +8,10 @@
 
 struct column { const char *name; size_t offset; }; /* the name of a number, and its offset in a struct */
 
-typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_DRAWING, BLOCK_TABLE } block_kind;
+typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_TABLE } block_kind;
 struct text_block {
     block_kind kind;
-    char *text;                             /* a heading, a line, or a line of a drawing (spaces matter) */
+    char *text;                             /* a heading or a line */
     size_t columns; struct text_list cells; /* a table's, row by row; the first row has the heads */
 };
 /* The colour of a heading or of a cell in the last column; COLOR_END for none. */
@@ -24,7 +24,7 @@ struct document {
 /* Adds an empty block, which is valid until the next one is added. */
 struct text_block *document_add(struct document *document, block_kind kind);
 
-/* Adds a heading, a line, or a line of a drawing; its text is cut at LINE_BYTES. */
+/* Adds a heading or a line; its text is cut at LINE_BYTES. */
 void document_text(struct document *document, block_kind kind, const char *format, ...);
 
 /* Adds a heading and a line for each text; adds nothing for an empty list. */

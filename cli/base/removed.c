@@ -14,6 +14,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {"run", "endpoint", "vlmprof ask asks a server"},
     {NULL, "color", "colours are used on a terminal, unless NO_COLOR is set"},
     {NULL, "unique_image", "it is the default; --same_image sends the file unchanged"},
+    {"help", "completion", "make install and the Debian package install packaging/completion.bash"},
     {"ask", "baseline", "sweep --baseline compares the answers and distributions of many questions"},
     {"audit", "pruning_rounds", "--twins of ask and sweep measures what an image costs"},
     {"run", "cost", "compare its times with a run without --profile"},

@@ -1,4 +1,4 @@
-/* command_help.c: help on the program, a command or a topic, as text, as a manual page, or as a shell's completion. */
+/* command_help.c: help on the program, a command or a topic, as text or as a manual page. */
 #include "base/console.h"
 #include "base/option_rows.h"
 #include "base/options.h"
@@ -11,11 +11,7 @@ static const struct option_spec HELP_OPTIONS[] = {
     OPTION_GROUP("output"),
     {"all", FLAG, NULL, NULL, 0, 0, NULL, "every option of the command, not only the most used ones"},
     {"man", FLAG, NULL, NULL, 0, 0, NULL, "the manual page, as input for man"},
-    {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line",
-     .excludes = "man completion"},
-    {"completion", CHOICE, "SHELL", NULL, 0, 0, "bash zsh fish", "script that completes commands and options in this "
-                                                                 "shell",
-     .excludes = "man"},
+    {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line", .excludes = "man"},
     OPTIONS_OF_ALL,
 };
 
@@ -33,10 +29,9 @@ static int run_help(const struct options *options) {
     const struct guide *guide = word ? guide_find(of_results ? "library" : word) : NULL;
     const struct command *command = word ? command_of(options->commands, word) : NULL;
     const int manual = is_given(options, "man");
-    if (word && (is_given(options, "list") || is_given(options, "completion")))
-        return complain(EXIT_USAGE, "help: --list and --completion take no command or topic: remove \"%s\"", word);
+    if (word && is_given(options, "list"))
+        return complain(EXIT_USAGE, "help: --list takes no command or topic: remove \"%s\"", word);
     if (is_given(options, "list")) print_names(options->commands);
-    else if (is_given(options, "completion")) completion_print(text_of(options, "completion"), options->commands);
     else if (!word && manual) manual_print_program(options->commands);
     else if (!word) help_print_program(stdout, options->commands);
     else if (command && manual) manual_print_command(command);
@@ -49,7 +44,6 @@ static int run_help(const struct options *options) {
 
 const struct command command_help = {
     "help", "[COMMAND|TOPIC]", "show the options of a command, or a guide to a topic",
-    "vlmprof help sweep\n  vlmprof help sweep --all\n  vlmprof help tokens\n"
-    "  vlmprof help --completion bash >vlmprof.bash", 1,
+    "vlmprof help sweep\n  vlmprof help sweep --all\n  vlmprof help tokens", 1,
     COMMAND_OPTIONS(HELP_OPTIONS), NULL, run_help,
 };

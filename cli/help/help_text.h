@@ -40,8 +40,4 @@ int help_complain_unknown(const char *word, const struct command *const *command
 void manual_print_program(const struct command *const *commands);
 void manual_print_command(const struct command *command);
 void manual_print_guide(const struct guide *guide);
-
-/* ---- scripts that complete commands, options and their values in bash, zsh and fish */
-/* Prints the script for a shell ("bash", "zsh" or "fish") on stdout. `commands` ends with NULL. */
-void completion_print(const char *shell, const struct command *const *commands);
 #endif

@@ -454,8 +454,6 @@ static void write_front(struct document *document, const struct report *report, 
         text_list_add(table, "%zu", equal_points(tradeoff, tradeoff->front[i]));
         text_list_add(table, "%s", is_listed(tradeoff->kept, tradeoff->kept_count, tradeoff->front[i]) ? "*" : "");
     }
-    snprintf(latency, sizeof latency, "%s of %s, %s", percentile, axis, TERMS[report->settings.axis].unit);
-    front_drawing_add(document, tradeoff, latency);
 }
 /* Writes configurations that are not on the front, but are on it in at least 5 % of the resamples. */
 static void write_near_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {

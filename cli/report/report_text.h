@@ -27,10 +27,6 @@ void agreement_notes(struct text_list *notes, const struct results *results, siz
 /* Adds the whole report; document_print turns it into text or Markdown. */
 void report_text_write(struct document *document, const struct report *report);
 
-/* ---- a data set's accuracies against latencies, drawn in characters */
-/* Adds a drawing of at most 80 columns. Configurations on the front are 1 to 9, then a to z, in the order of the front;
- * others are dots. Adds nothing if all have the same latency, or none has both values. */
-void front_drawing_add(struct document *document, const struct tradeoff *tradeoff, const char *latency_name);
 
 /* ---- the report as CSV and JSON */
 /* CSV: a header line, and one row per configuration. */
