@@ -781,19 +781,18 @@ enum { VP_IMPL_JSON_DEPTH = 64 };
  * the first. */
 static size_t vp_impl_json_utf8_step(const unsigned char *text, size_t left) {
     unsigned first, low = 0x80, high = 0xBF;
-    size_t length, i;
     if (left == 0) return 0;
     first = text[0];
     if (first < 0x80) return 1;
     if (first < 0xC2 || first > 0xF4) return 0;
-    length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
     if (left < length) return 0;
     if (first == 0xE0) low = 0xA0;
     if (first == 0xED) high = 0x9F;
     if (first == 0xF0) low = 0x90;
     if (first == 0xF4) high = 0x8F;
     if (text[1] < low || text[1] > high) return 0;
-    for (i = 2; i < length; i++)
+    for (size_t i = 2; i < length; i++)
         if ((text[i] & 0xC0) != 0x80) return 0;
     return length;
 }
@@ -1313,8 +1312,6 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
     vp_impl_grid grid;
     vp_layout out;
     vp_tiling tiling;
-    vp_result result;
-    int64_t canvas_width, canvas_height;
     int32_t image[2], canvas[2], crop[2], resized[2], offset[2];
     if (!vp_impl_arithmetic()) return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "arithmetic", VP_IMPL_INEXACT);
     if (vp_impl_grid_of(geometry, &grid) != VP_OK)
@@ -1323,10 +1320,10 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
         return vp_error_set(error, VP_ERR_RANGE, -1, "image size", "both sides must be at least 1 px");
     if (options->fit != VP_FIT_PAD && options->fit != VP_FIT_FILL)
         return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "not one of vp_fit");
-    result = vp_impl_choose(geometry, &grid, options, width_px, height_px, &tiling, error);
+    vp_result result = vp_impl_choose(geometry, &grid, options, width_px, height_px, &tiling, error);
     if (result != VP_OK) return result;
-    canvas_width = (int64_t)grid.window_px * tiling.cols + grid.margin_px;
-    canvas_height = (int64_t)grid.window_px * tiling.rows + grid.margin_px;
+    int64_t canvas_width = (int64_t)grid.window_px * tiling.cols + grid.margin_px;
+    int64_t canvas_height = (int64_t)grid.window_px * tiling.rows + grid.margin_px;
     if (canvas_width > VP_CANVAS_PX_LIMIT || canvas_height > VP_CANVAS_PX_LIMIT
         || !vp_impl_count_tokens(&grid, tiling, &out)) {
         return vp_error_set(error, VP_ERR_RANGE, -1, "tiling",
@@ -1367,9 +1364,8 @@ VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tok
 
 VP_API vp_result vp_select_vision_tokens(const vp_geometry *geometry, int32_t crops, int32_t *vision_tokens) {
     vp_impl_grid grid;
-    int64_t tokens;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || crops < 1 || crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
-    tokens = ((int64_t)crops + 1) * grid.tokens * grid.tokens;
+    int64_t tokens = ((int64_t)crops + 1) * grid.tokens * grid.tokens;
     if (tokens > INT32_MAX) return VP_ERR_RANGE;
     *vision_tokens = (int32_t)tokens;
     return VP_OK;
@@ -1378,10 +1374,9 @@ VP_API vp_result vp_select_vision_tokens(const vp_geometry *geometry, int32_t cr
 VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling, int32_t *width_px,
                                   int32_t *height_px) {
     vp_impl_grid grid;
-    int64_t width, height;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || tiling.rows < 1 || tiling.cols < 1) return VP_ERR_RANGE;
-    width = (int64_t)grid.window_px * tiling.cols + grid.margin_px;
-    height = (int64_t)grid.window_px * tiling.rows + grid.margin_px;
+    int64_t width = (int64_t)grid.window_px * tiling.cols + grid.margin_px;
+    int64_t height = (int64_t)grid.window_px * tiling.rows + grid.margin_px;
     if (width > VP_CANVAS_PX_LIMIT || height > VP_CANVAS_PX_LIMIT) return VP_ERR_RANGE;
     *width_px = (int32_t)width;
     *height_px = (int32_t)height;
@@ -1443,18 +1438,17 @@ VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layou
                                      int32_t *image_input_idx, size_t capacity) {
     vp_impl_grid grid;
     vp_result result = vp_impl_tokens_check(geometry, layout, &grid);
-    int32_t row, col, x, y, grid_start;
     if (result != VP_OK) return result;
     if (first_position < 0 || first_position > INT32_MAX - layout->image_tokens) return VP_ERR_RANGE;
     if (capacity < (size_t)layout->views * (size_t)(grid.tokens * grid.tokens)) return VP_ERR_CAPACITY;
-    for (y = 0; y < grid.tokens; y++) {
+    for (int32_t y = 0; y < grid.tokens; y++) {
         /* 1: the start token */
-        for (x = 0; x < grid.tokens; x++) *image_input_idx++ = first_position + 1 + (grid.tokens + 1) * y + x;
+        for (int32_t x = 0; x < grid.tokens; x++) *image_input_idx++ = first_position + 1 + (grid.tokens + 1) * y + x;
     }
     /* 2: the global view's end, the grid's start */
-    grid_start = first_position + 1 + (grid.tokens + 1) * grid.tokens + 2;
-    for (row = 0; row < layout->tiling.rows; row++) {
-        for (col = 0; col < layout->tiling.cols; col++) {
+    int32_t grid_start = first_position + 1 + (grid.tokens + 1) * grid.tokens + 2;
+    for (int32_t row = 0; row < layout->tiling.rows; row++) {
+        for (int32_t col = 0; col < layout->tiling.cols; col++) {
             vp_impl_index_crop(&grid, layout->tiling, row, col, grid_start, image_input_idx);
             image_input_idx += grid.tokens * grid.tokens;
         }
@@ -1476,10 +1470,9 @@ VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layou
                                      int32_t *out, size_t capacity) {
     vp_impl_grid grid;
     vp_result result = vp_impl_tokens_check(geometry, layout, &grid);
-    int32_t overlap;
     if (result != VP_OK) return result;
     if (capacity < (size_t)layout->image_tokens) return VP_ERR_CAPACITY;
-    overlap = grid.left_tokens + grid.right_tokens;
+    int32_t overlap = grid.left_tokens + grid.right_tokens;
     out = vp_impl_ids_block(ids, grid.tokens, grid.tokens, out);
     (void)vp_impl_ids_block(ids, grid.window_tokens * layout->tiling.rows + overlap,
                             grid.window_tokens * layout->tiling.cols + overlap, out);

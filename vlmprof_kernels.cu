@@ -87,9 +87,8 @@ static const char *vk_file_name(const char *path) {
 static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, const char *file, int line) {
     const vk_next *next = &queue->next;
     int64_t index = queue->log_count++;
-    vp_launch *launch;
     if (index >= queue->log_capacity) return;
-    launch = &queue->log[index];
+    vp_launch *launch = &queue->log[index];
     memset(launch, 0, sizeof *launch);
     launch->name = name;
     launch->stage = VP_STAGE_DECODE; /* changed if another stage ends */
@@ -357,12 +356,11 @@ static void vk_span_end(const vk_queue *queue, int64_t since) {
 #ifdef _OPENMP
     vk_spans *spans = queue->spans;
     int64_t index;
-    vp_span *span;
     if (!spans || !vk_team_shared()) return;
     VK_PRAGMA(omp atomic capture)
     index = spans->count++;
     if (index >= spans->capacity) return;
-    span = &spans->span[index];
+    vp_span *span = &spans->span[index];
     span->launch = queue->log_count - 1;
     span->thread = omp_get_thread_num();
     span->begin_ns = since;
@@ -1185,9 +1183,8 @@ FN void vk_group_store_shares(const vk_group *group, float (*acc)[4][4], uint16_
     int lane = TID & 31, warp = TID >> 5;
     VK_UNROLL for (int i = 0; i < 8; i++) {
         int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
-        float weight;
         if (row >= group->rows) continue;
-        weight = share[list[first + row]];
+        float weight = share[list[first + row]];
         VK_UNROLL for (int c = 0; c < 4; c++) {
             int column = group->column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
             const float *sum = acc[i / 2][c] + i % 2 * 2;
@@ -1465,7 +1462,6 @@ static int vk_cublas_symbol(vk_cublas *blas, void *function, const char *name) {
 /* Returns 1 if started, 0 if there is no such library, -1 if neither it nor another version can start. */
 static int vk_cublas_start(vk_cuda *cuda, const char *name, char *why, size_t capacity) {
     vk_cublas *blas = &cuda->blas;
-    cublasStatus_t status;
     blas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!blas->library) {
         const char *reason = dlerror();
@@ -1482,7 +1478,7 @@ static int vk_cublas_start(vk_cuda *cuda, const char *name, char *why, size_t ca
         snprintf(why, capacity, "%s lacks a function that vlmprof calls", name);
         return 0;
     }
-    status = blas->create(&blas->handle);
+    cublasStatus_t status = blas->create(&blas->handle);
     if (status == CUBLAS_STATUS_SUCCESS) return 1;
     blas->handle = NULL;
     snprintf(why, capacity, "%s cannot start on this GPU (cuBLAS status %d)", name, (int)status);
@@ -1505,9 +1501,8 @@ static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
     static const char *const others[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so",
                                          "/usr/local/cuda/lib64/libcublas.so"};
     char name[40], why[200], text[280];
-    int started;
     snprintf(name, sizeof name, "libcublas.so.%d", CUDART_VERSION / 1000);
-    started = vk_cublas_start(cuda, name, why, sizeof why);
+    int started = vk_cublas_start(cuda, name, why, sizeof why);
     for (size_t i = 0; i < sizeof others / sizeof others[0] && started == 0; i++) {
         char other[sizeof why];
         started = vk_cublas_start(cuda, others[i], other, sizeof other);
@@ -1569,7 +1564,6 @@ static void vk_cuda_close(vk_queue *queue) {
 }
 static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
     int current = 0;
-    cudaError_t status;
     vp_result result = vk_cuda_find(index, error);
     if (result != VP_OK) return result;
     if (__atomic_load_n(&vk_cuda_engines, __ATOMIC_SEQ_CST) > 0)
@@ -1577,7 +1571,7 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
                             "an engine is still open: close all of them before the reset");
     cudaGetDevice(&current);
     if (current != index) cudaSetDevice(index); /* a broken context returns its error, but is selected */
-    status = cudaDeviceReset();
+    cudaError_t status = cudaDeviceReset();
     if (current != index) cudaSetDevice(current);
     cudaGetLastError();
     return status == cudaSuccess ? VP_OK : vk_cuda_fail(error, status, "cudaDeviceReset");
@@ -1606,7 +1600,6 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     vp_device_info info;
     vk_cuda *cuda;
     char text[160];
-    cudaError_t status;
     const char *what = "cudaSetDevice";
     vp_result result = vk_cuda_describe_device(setup->device, &info, error);
     if (result != VP_OK) return result;
@@ -1628,7 +1621,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->dependent = setup->gpu & VP_GPU_DEPENDENT && info.compute_major >= 9;
     if (setup->gpu & VP_GPU_DEPENDENT && !cuda->dependent)
         vk_note(&cuda->queue, "no dependent launches: they need compute capability 9.0");
-    status = cudaSetDevice(setup->device);
+    cudaError_t status = cudaSetDevice(setup->device);
     if (status == cudaSuccess) status = vk_spin_open();
     if (status == cudaSuccess) {
         what = "cudaDeviceGetAttribute";
@@ -1826,10 +1819,9 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
     size_t starts = (size_t)y | (size_t)x | (size_t)linear->weights | (size_t)bias | 64; /* the arena's */
     vk_lt_shape shape = { m, linear->n, linear->k_padded, ldx, ldy, (int)in, (int)out, (int)(starts & (~starts + 1)),
                           linear->bias != NULL };
-    vk_lt_job job = { y, x, linear->weights, bias, add ? 1.0f : 0.0f };
-    vk_lt_plan *plan;
+    vk_lt_job job = {y, x, linear->weights, bias, add ? 1.0f : 0.0f};
     if (linear->bits) { vk_quant_linear(queue, y, ldy, x, ldx, m, linear, epilogue); return; }
-    plan = (linear->bias || cuda->tuned) && !queue->error ? vk_lt_find(queue, &shape, &job) : NULL;
+    vk_lt_plan *plan = (linear->bias || cuda->tuned) && !queue->error ? vk_lt_find(queue, &shape, &job) : NULL;
     if (plan) {
         vk_shape(queue, m, linear->n, linear->k, 0);
         if (vk_begin(queue, linear->bias ? "gemm_bias" : "gemm", products + results * (add + (linear->bias != NULL)),
@@ -2034,7 +2026,6 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
     vk_cuda *cuda = vk_cuda_of(queue);
     char text[300], where[64];
     const char *first = cuda->after ? cuda->after[cuda->reached] : NULL;
-    size_t used;
     if (!queue->error)
         VK_TRY(cudaEventSynchronize(queue->timing == VP_TIMING_OFF ? cuda->arrived[slot] : cuda->mark[slot]));
     if (!queue->error) {
@@ -2048,7 +2039,7 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
     else
         snprintf(text, sizeof text, "%s (%s, %s:%d)", cudaGetErrorString((cudaError_t)queue->error),
                  cudaGetErrorName((cudaError_t)queue->error), queue->file, queue->line);
-    used = strlen(text);
+    size_t used = strlen(text);
     /* a waiting call also reports errors of earlier kernels */
     if (strncmp(where, "k_", 2) && strstr(where, "Synchronize") && first && queue->last_sent)
         snprintf(text + used, sizeof text - used, "; sent since the device was last known to work: %s .. %s; "
@@ -2216,14 +2207,13 @@ static void vk_cuda_give_up_recording(vk_queue *queue, cudaError_t status, const
 }
 static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    cudaError_t status;
     if (queue->error) return 1;
     for (int i = 0; i < VK_RECORDINGS && !cuda->no_recordings; i++)
         if (cuda->recordings[i].steps && cuda->recordings[i].key == key) {
             if (queue->traced) vk_cupti_enter(queue->log_count);
             cuda->graph_launch = queue->log_count;
             if (queue->traced) cuda->graph_begin_ns = VK_HOST_CLOCK();
-            status = cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream);
+            cudaError_t status = cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream);
             if (queue->traced) cuda->graph_ns = VK_HOST_CLOCK() - cuda->graph_begin_ns;
             if (queue->traced) vk_cupti_leave();
             /* an unknown part of the graph was sent: this request fails, and the next one does not use the graph */
@@ -2235,10 +2225,9 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
 }
 static int vk_cuda_record(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    cudaError_t status;
     if (queue->error) return 0;
     if (cuda->no_recordings) return 0;
-    status = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
+    cudaError_t status = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
     if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaStreamBeginCapture");
     return status == cudaSuccess;
 }
@@ -3440,7 +3429,6 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
                                int wide) {
     vk_one_query one;
     int64_t products = (int64_t)vk_seen_keys(keys, heads) * heads->heads * heads->head_dim;
-    size_t gone;
     vk_shape(queue, 1, 1, keys, (int64_t)heads->heads * heads->head_dim);
     vk_grid(queue, NULL, heads->heads, 1, 0);
     if (!vk_begin(queue, "k_attention_decode", vk_attention_decode_flops(keys, heads),
@@ -3448,7 +3436,7 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
         return;
     one.cpu = (const vk_cpu *)(const void *)queue;
     one.keys = vk_seen_keys(*position + 1, heads);
-    gone = (size_t)(*position + 1 - one.keys) * (size_t)(heads->kv_heads * heads->head_dim) * (wide ? 4 : 2);
+    size_t gone = (size_t)(*position + 1 - one.keys) * (size_t)(heads->kv_heads * heads->head_dim) * (wide ? 4 : 2);
     one.out = out; one.q = (const char *)q; one.key = (const char *)key + gone; one.value = (const char *)value + gone;
     one.scores = scores; one.heads = heads; one.lds = lds;
     vk_one_query_run(&one, products > VK_PARALLEL_BYTES);
@@ -3466,9 +3454,8 @@ static vk_cpu *vk_cpu_of(vk_queue *queue) { return (vk_cpu *)queue; }
 #include "kernels/cpu/free_memory.h"
 static void *vk_reserve(size_t bytes) {
     uint64_t available = vk_free_bytes();
-    void *memory;
     if (available && bytes > available) return NULL; /* the kernel would overcommit and later kill the process */
-    memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return NULL;
     madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
@@ -3489,11 +3476,10 @@ static void vk_cpu_close(vk_queue *queue) {
 }
 static vp_result vk_cpu_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
     vk_cpu *cpu = (vk_cpu *)calloc(1, sizeof *cpu);
-    vp_result result;
     if (!cpu) return vp_error_set(error, VP_ERR_MEMORY, -1, "engine", "no memory");
     cpu->wide = setup->wide;
     cpu->queue.threads = setup->threads;
-    result = vk_gemm_choose(cpu, setup->gemm, error);
+    vp_result result = vk_gemm_choose(cpu, setup->gemm, error);
     if (result != VP_OK) { vk_cpu_close(&cpu->queue); return result; }
     *queue = &cpu->queue;
     return VP_OK;
@@ -3525,9 +3511,8 @@ static void vk_cpu_core_name(long implementer, long part, char *text, size_t cap
 static long vk_cpu_number_of(const char *line, const char *key) {
     const char *colon = strchr(line, ':');
     char *end;
-    long value;
     if (strncmp(line, key, strlen(key)) || !colon) return -1;
-    value = strtol(colon + 1, &end, 0);
+    long value = strtol(colon + 1, &end, 0);
     return end == colon + 1 || value < 0 ? -1 : value;
 }
 /* The model's name, or each kind of core once, in order. Files are under `root`, which is "" except in tests. */
@@ -3535,9 +3520,8 @@ static void vk_cpu_name(const char *root, char *text, size_t capacity) {
     char path[400], line[256], core[48];
     long implementer = -1;
     size_t used = 0;
-    FILE *file;
     snprintf(path, sizeof path, "%.300s/proc/cpuinfo", root);
-    file = fopen(path, "r");
+    FILE *file = fopen(path, "r");
     text[0] = 0;
     while (file && fgets(line, sizeof line, file)) {
         const char *colon = strchr(line, ':');
@@ -3767,9 +3751,8 @@ static void vk_cpu_clock_of_cpuinfo(const char *root, vp_telemetry *telemetry) {
     char path[400], line[512];
     long long sum = 0, mhz;
     int count = 0;
-    FILE *file;
     snprintf(path, sizeof path, "%.300s/proc/cpuinfo", root);
-    file = fopen(path, "r");
+    FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file)) {
         const char *colon = strchr(line, ':');
         if (strncmp(line, "cpu MHz", 7) || !colon) continue;
@@ -3784,9 +3767,8 @@ static void vk_cpu_temperature(const char *root, vp_telemetry *telemetry) {
     for (int zone = 0; zone < 256; zone++) {
         char path[400], type[64] = "";
         double value;
-        FILE *file;
         snprintf(path, sizeof path, "%.300s/sys/class/thermal/thermal_zone%d/type", root, zone);
-        file = fopen(path, "r");
+        FILE *file = fopen(path, "r");
         if (!file) break;
         if (!fgets(type, sizeof type, file)) type[0] = 0;
         fclose(file);

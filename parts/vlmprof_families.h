@@ -479,7 +479,6 @@ static const char *vp_impl_smart_resize(int64_t *width, int64_t *height, int64_t
                                         int how) {
     const double factor = (double)unit, frames = how & VP_IMPL_FRAMES_2 ? 2.0 : 1.0;
     double wide = (double)*width, tall = (double)*height, pixels, beta;
-    int64_t rounded_w, rounded_h;
     if ((how & VP_IMPL_ENLARGE) && (tall < factor || wide < factor)) {
         const double scale = factor / tall > factor / wide ? factor / tall : factor / wide;
         tall = (double)(int64_t)(tall * scale);
@@ -495,8 +494,8 @@ static const char *vp_impl_smart_resize(int64_t *width, int64_t *height, int64_t
     }
     if ((how & VP_IMPL_RATIO_200) && (wide > tall ? wide / tall : tall / wide) > 200.0)
         return "the sides differ by more than a factor of 200";
-    rounded_w = vp_impl_half_even(wide / factor) * unit;
-    rounded_h = vp_impl_half_even(tall / factor) * unit;
+    int64_t rounded_w = vp_impl_half_even(wide / factor) * unit;
+    int64_t rounded_h = vp_impl_half_even(tall / factor) * unit;
     if (how & VP_IMPL_CLAMP_FIRST) {
         rounded_w = vp_impl_most(rounded_w, unit);
         rounded_h = vp_impl_most(rounded_h, unit);
@@ -671,9 +670,8 @@ static const char *vp_impl_count_nemotron(const vp_family *family, int64_t width
     const int64_t most = vp_impl_most(vp_impl_least(length, value[VP_SLOT_MAX]), least);
     int64_t rows = vp_impl_half_even((double)height / (double)patch + 0.5),
             cols = vp_impl_half_even((double)width / (double)patch + 0.5);
-    double factor;
     if (rows * cols < 1) return vp_impl_no_pixel;
-    factor = sqrt((double)most / (double)(rows * cols));
+    double factor = sqrt((double)most / (double)(rows * cols));
     if (factor < 1.0) {
         rows = (int64_t)(factor * (double)rows);
         cols = (int64_t)(factor * (double)cols);
@@ -1200,11 +1198,10 @@ static void vp_impl_slice_grid(const vp_family *family, int64_t width, int64_t h
     if (slices <= 1) return;
     vp_impl_cells(count, 1, 1);
     for (int64_t n = slices - 1; n <= slices + 1; n++) {
-        int32_t i, first, grid_count;
         if (n == 1 || n > most) continue;
-        first = family->grid_first[n];
-        grid_count = family->grid_first[n + 1] - first;
-        for (i = 0; i < grid_count; i++) {
+        int32_t first = family->grid_first[n];
+        int32_t grid_count = family->grid_first[n + 1] - first;
+        for (int32_t i = 0; i < grid_count; i++) {
             const int32_t at = family->preset->variant ? first + grid_count - 1 - i : first + i;
             const double distance = fabs(aspect - family->grid_ratio[at]);
             if (distance < best
@@ -1255,12 +1252,11 @@ static const char *vp_impl_count_perception(const vp_family *family, int64_t wid
     int32_t i, found = -1;
     for (i = 0; i < family->grid_count; i++) {
         const double across = (double)(family->grid_cols[i] * tile), down = (double)(family->grid_rows[i] * tile);
-        double scale, grown;
         if (family->grid_cols[i] < least_cols || family->grid_rows[i] < least_rows) continue;
-        scale = across / image_width < down / image_height ? across / image_width : down / image_height;
-        grown = aspect > 1.0   ? (double)(int64_t)(scale * image_width / aspect)
-                : aspect < 1.0 ? (double)(int64_t)(scale * image_height * aspect)
-                               : scale * image_height;
+        double scale = across / image_width < down / image_height ? across / image_width : down / image_height;
+        double grown = aspect > 1.0   ? (double)(int64_t)(scale * image_width / aspect)
+                       : aspect < 1.0 ? (double)(int64_t)(scale * image_height * aspect)
+                                      : scale * image_height;
         if (grown >= best) {
             best = grown;
             found = i;
@@ -1268,9 +1264,8 @@ static const char *vp_impl_count_perception(const vp_family *family, int64_t wid
     }
     for (i = 0; i < family->grid_count && best < 0.0; i++) {
         const double ratio = family->grid_ratio[i];
-        double distance;
         if (aspect >= 1.0 ? ratio > aspect : ratio <= aspect) continue;
-        distance = aspect >= 1.0 ? fabs(ratio - aspect) : fabs(1.0 / ratio - 1.0 / aspect);
+        double distance = aspect >= 1.0 ? fabs(ratio - aspect) : fabs(1.0 / ratio - 1.0 / aspect);
         if (distance < nearest) {
             nearest = distance;
             found = i;
@@ -1419,10 +1414,9 @@ static int vp_impl_is_dropped(const char *word, size_t bytes) {
 }
 /* Returns 1 if the rest of a name is the rest of a preset's word, with dropped words anywhere between. */
 static int vp_impl_name_fits(const char *word, const char *name, const char *whole) {
-    size_t bytes;
     word = vp_impl_name_skip(word);
     name += strspn(name, "-_.:");
-    bytes = strcspn(name, "-_:");
+    size_t bytes = strcspn(name, "-_:");
     if ((name == whole || strchr("-_:", name[-1])) && vp_impl_is_dropped(name, bytes)
         && vp_impl_name_fits(word, name + bytes, whole))
         return 1;
@@ -1753,9 +1747,8 @@ static const char *vp_impl_family_run(const vp_family *family, int32_t width, in
 VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count,
                                  vp_error *error) {
     vp_vision_count out;
-    const char *refused;
     if (!vp_impl_arithmetic()) return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "arithmetic", VP_IMPL_INEXACT);
-    refused = vp_impl_family_run(family, width_px, height_px, &out);
+    const char *refused = vp_impl_family_run(family, width_px, height_px, &out);
     if (refused) {
         const int unknown = family->preset->certainty == VP_CERTAINTY_DOCUMENTED && width_px > 0 && height_px > 0;
         vp_impl_message m = {{0}, 0};
@@ -1853,7 +1846,6 @@ static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[
                                                      char processor[64]) {
     static const char *const tails[] = {"Fast", "Pil", "ImageProcessor"};
     static const char *const paligemma[] = {"paligemma_448", "paligemma_896"};
-    const vp_family_preset *by_model, *by_processor;
     const vp_json *json = NULL;
     uint32_t node = vp_impl_config_get(files, "image_processor_type", &json);
     processor[0] = model[0] = 0;
@@ -1864,8 +1856,8 @@ static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[
     }
     node = vp_impl_config_get(files, "model_type", &json);
     if (node != VP_JSON_NONE) vp_impl_config_text(json, node, model);
-    by_model = vp_impl_family_named(model);
-    by_processor = vp_impl_family_named(processor);
+    const vp_family_preset *by_model = vp_impl_family_named(model);
+    const vp_family_preset *by_processor = vp_impl_family_named(processor);
     if (by_model && !strcmp(by_model->name, "paligemma_224"))
         for (int i = 0; i < 2; i++)
             if (vp_impl_config_int(files, "vision_config.image_size") == 448 << i)
@@ -2053,13 +2045,12 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
     const vp_family_key *knob = vp_family_knob(family);
     vp_family tried = *family;
     int64_t low, high, most, middle;
-    size_t wanted;
     if (!knob)
         return vp_error_set(error, VP_ERR_NOT_FOUND, -1, family->preset->name, "has no key that limits its tokens");
     if (!size_count || !(share > 0.0 && share <= 1.0) || max_tokens < 1)
         return vp_error_set(error, VP_ERR_RANGE, -1, "largest",
                             "size_count, share and max_tokens must be above 0, and share at most 1");
-    wanted = (size_t)ceil(share * (double)size_count);
+    size_t wanted = (size_t)ceil(share * (double)size_count);
     if (wanted > size_count) wanted = size_count;
     if (knob->slot == VP_SLOT_SIDE) most = 16384;
     else if (tried.preset->rule_index >= VP_IMPL_CLOSEST && tried.preset->rule_index <= VP_IMPL_PERCEPTION)

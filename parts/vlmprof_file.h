@@ -499,16 +499,14 @@ VP_API vp_result vp_file_map(const char *path, const unsigned char **data, size_
 static vp_result vp_impl_file_read(const char *path, int streams, size_t limit_bytes, char **text, size_t *bytes,
                                    vp_error *error) {
     int64_t file_bytes = -1;
-    FILE *file;
     char *data = NULL;
     int fd = -1;
     size_t used = 0, capacity = 65536;
-    vp_result result = VP_OK;
     if (!path || !text || !bytes)
         return vp_error_set(error, VP_ERR_RANGE, -1, "vp_file_read", "a required pointer is NULL");
-    result = vp_impl_file_open(path, streams, &file_bytes, &fd, error);
+    vp_result result = vp_impl_file_open(path, streams, &file_bytes, &fd, error);
     if (result != VP_OK) return result;
-    file = fdopen(fd, "rb");
+    FILE *file = fdopen(fd, "rb");
     if (!file) {
         close(fd);
         return vp_error_set(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
@@ -563,8 +561,7 @@ static vp_result vp_impl_output_failed(const char *path, int code, vp_error *err
 /* Creates the temporary file. Returns 0 or an errno value. */
 static int vp_impl_output_begin(vp_output *output) {
     uint64_t salt = (uint64_t)vp_clock_ns() ^ (uint64_t)vp_process_id() << 40;
-    int tries, code;
-    for (tries = 0; tries < 100; tries++) {
+    for (int tries = 0; tries < 100; tries++) {
         char name[64];
         salt = salt * 6364136223846793005u + 1442695040888963407u;
         snprintf(name, sizeof name, VP_OUTPUT_PREFIX "%016llx", (unsigned long long)salt);
@@ -572,7 +569,7 @@ static int vp_impl_output_begin(vp_output *output) {
         if (!output->temporary) return ENOMEM;
         output->fd = vp_impl_create(output->temporary);
         if (output->fd >= 0) return 0;
-        code = errno;
+        int code = errno;
         VP_FREE(output->temporary);
         output->temporary = NULL;
         if (code != EEXIST) return code;

@@ -429,9 +429,8 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_
             for (int k = 0; k < 3; k++) sum[k] = VP_IMPL_FMA8(*(const vp_impl_f8 *)(row + 8 * k), weight, sum[k]);
         }
         for (int k = 0; k < 3; k++) { /* clipped to 0..1 by masks */
-            vp_impl_i8 below_one;
             sum[k] = (vp_impl_f8)((vp_impl_i8)sum[k] & (vp_impl_i8)(sum[k] > zero));
-            below_one = (vp_impl_i8)(sum[k] < one);
+            vp_impl_i8 below_one = (vp_impl_i8)(sum[k] < one);
             sum[k] = (vp_impl_f8)(((vp_impl_i8)sum[k] & below_one) | ((vp_impl_i8)one & ~below_one));
             *(vp_impl_f8 *)(out + i + 8 * k) =
                 (sum[k] - *(const vp_impl_f8 *)(resizer->mean + 8 * k)) / *(const vp_impl_f8 *)(resizer->std + 8 * k);
@@ -536,25 +535,23 @@ static void vp_impl_masks(const vp_geometry *geometry, const vp_impl_resizer *re
                           float *masks) {
     int32_t per_side = vp_geometry_patches_per_side(geometry), patch = geometry->patch_px,
             window = vp_geometry_window_px(geometry);
-    int32_t i, j, y, x, high, wide;
-    for (i = 0; i < rows; i++)
-        for (j = 0; j < cols; j++)
-            for (y = 0; y < per_side; y++)
-                for (x = 0; x < per_side; x++) {
-                    high = vp_impl_axis_overlap(&resizer->y, i * window + y * patch, patch);
-                    wide = vp_impl_axis_overlap(&resizer->x, j * window + x * patch, patch);
+    for (int32_t i = 0; i < rows; i++)
+        for (int32_t j = 0; j < cols; j++)
+            for (int32_t y = 0; y < per_side; y++)
+                for (int32_t x = 0; x < per_side; x++) {
+                    int32_t high = vp_impl_axis_overlap(&resizer->y, i * window + y * patch, patch);
+                    int32_t wide = vp_impl_axis_overlap(&resizer->x, j * window + x * patch, patch);
                     *masks++ = (float)(high * wide) / (float)(patch * patch);
                 }
-    for (i = 0; i < per_side * per_side; i++) *masks++ = -1.0f;
+    for (int32_t i = 0; i < per_side * per_side; i++) *masks++ = -1.0f;
 }
 
 /* Sets resizers[0] (global view) and [1] (crops), and computes the larger one's scratch size. */
 static vp_result vp_impl_preprocess_plan(const vp_geometry *geometry, const vp_layout *layout,
                                          vp_impl_resizer *resizers, size_t *scratch_bytes) {
     size_t bytes[2] = {63, 63};
-    vp_result result;
     if (!geometry || !layout) return VP_ERR_RANGE;
-    result = vp_geometry_check(geometry);
+    vp_result result = vp_geometry_check(geometry);
     for (int which = 0; which < 2 && result == VP_OK; which++) {
         result = vp_impl_resizer_set(geometry, layout, which, &resizers[which]);
         if (result == VP_OK && !vp_impl_resizer_take(&resizers[which], NULL, &bytes[which])) result = VP_ERR_RANGE;
@@ -584,9 +581,8 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
     vp_arena arena;
     size_t needed = 0, view;
     int which;
-    vp_result result;
     memset(resizers, 0, sizeof resizers);
-    result = vp_impl_preprocess_plan(geometry, layout, resizers, &needed);
+    vp_result result = vp_impl_preprocess_plan(geometry, layout, resizers, &needed);
     if (result != VP_OK) return result;
     if (!rgb || !pixels || !image_masks || !scratch) return VP_ERR_RANGE;
     if (scratch_bytes < needed) return VP_ERR_CAPACITY;
@@ -867,7 +863,6 @@ static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp
                                   vp_error *error) {
     uint32_t table[256];
     size_t at = 8;
-    vp_result result;
     if (all) vp_impl_crc_table(table);
     while (bytes - at >= 12) {
         const uint8_t *chunk = file + at, *data = chunk + 8;
@@ -887,7 +882,7 @@ static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp
         if (all && critical && vp_impl_crc(table, chunk + 4, length + 4) != vp_impl_be32(data + length))
             return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "PNG chunk with a wrong checksum; the file is damaged");
         if (first) {
-            result = vp_impl_png_header(data, at, info, error);
+            vp_result result = vp_impl_png_header(data, at, info, error);
             if (result != VP_OK) return result;
         } else if (memcmp(chunk + 4, "PLTE", 4) == 0) {
             info->palette_at = at + 8;
@@ -1068,7 +1063,6 @@ static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, 
                                     vp_error *error) {
     static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
     vp_impl_message message = {{0}, 0};
-    const char *foreign;
     memset(info, 0, sizeof *info);
     info->orientation = 1;
     if (!file) return vp_error_set(error, VP_ERR_RANGE, -1, "image", "no file data");
@@ -1078,7 +1072,7 @@ static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, 
         info->jpeg = 1;
         return vp_impl_jpeg_walk(file, bytes, all, info, error);
     }
-    foreign = vp_impl_image_foreign(file, bytes);
+    const char *foreign = vp_impl_image_foreign(file, bytes);
     if (!foreign) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "neither a PNG nor a JPEG file");
     vp_impl_message_text(&message, "only PNG and JPEG are supported; this is ");
     vp_impl_message_text(&message, foreign);
@@ -1196,9 +1190,8 @@ static uint8_t *vp_impl_image_upright(const uint8_t *rgb, int32_t orientation, i
 
 VP_API int32_t vp_image_orientation(const uint8_t *exif, size_t bytes) { return vp_impl_exif_orientation(exif, bytes); }
 VP_API vp_result vp_image_turn(vp_image *image, int32_t orientation) {
-    uint8_t *upright;
     if (orientation <= 1) return VP_OK;
-    upright = vp_impl_image_upright(image->rgb, orientation, &image->width_px, &image->height_px);
+    uint8_t *upright = vp_impl_image_upright(image->rgb, orientation, &image->width_px, &image->height_px);
     if (!upright) return VP_ERR_MEMORY;
     vp_impl_rgb_free(image->rgb);
     image->rgb = upright;
@@ -1264,9 +1257,8 @@ static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const v
 VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
                                vp_error *error) {
     vp_impl_image_info info;
-    vp_result result;
     if (!width_px || !height_px) return vp_error_set(error, VP_ERR_RANGE, -1, "image", "width_px or height_px is NULL");
-    result = vp_impl_image_walk(file, bytes, 0, &info, error);
+    vp_result result = vp_impl_image_walk(file, bytes, 0, &info, error);
     if (result != VP_OK) return result;
     *width_px = (int32_t)(info.orientation >= 5 ? info.height_px : info.width_px);
     *height_px = (int32_t)(info.orientation >= 5 ? info.width_px : info.height_px);

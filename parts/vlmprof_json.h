@@ -444,7 +444,6 @@ VP_API size_t vp_utf8_put(char *out, uint32_t code) {
 static size_t vp_impl_json_unescape(const char **text, const char *end, char out[4]) {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
     const char *at = *text, *found;
-    uint32_t code, low;
     if (at[0] != '\\') { out[0] = at[0]; *text = at + 1; return 1; }
     if (at[1] != 'u') {
         found = strchr(from, at[1]);
@@ -452,10 +451,10 @@ static size_t vp_impl_json_unescape(const char **text, const char *end, char out
         *text = at + 2;
         return 1;
     }
-    code = vp_impl_json_hex4(at + 2);
+    uint32_t code = vp_impl_json_hex4(at + 2);
     at += 6;
     if (code >= 0xD800 && code <= 0xDFFF) {
-        low = code < 0xDC00 && end - at >= 6 && at[0] == '\\' && at[1] == 'u' ? vp_impl_json_hex4(at + 2) : 0;
+        uint32_t low = code < 0xDC00 && end - at >= 6 && at[0] == '\\' && at[1] == 'u' ? vp_impl_json_hex4(at + 2) : 0;
         if (low >= 0xDC00 && low <= 0xDFFF) {
             code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
             at += 6;
@@ -699,7 +698,6 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
     const char *digit;
     size_t length;
     int64_t i, taken;
-    double result;
     if (!text || vp_impl_json_number((const unsigned char *)text, bytes, &length) || length != bytes)
         return VP_ERR_FORMAT;
     vp_impl_decimal decimal = vp_impl_decimal_of(text, bytes);
@@ -726,7 +724,7 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
          * wider registers) */
         if (decimal.digits <= 15 && decimal.exponent >= -22 && decimal.exponent <= 22
             && sizeof(double_t) == sizeof(double)) {
-            result = (double)(numerator.word[0] | (numerator.count > 1 ? (uint64_t)numerator.word[1] << 32 : 0));
+            double result = (double)(numerator.word[0] | (numerator.count > 1 ? (uint64_t)numerator.word[1] << 32 : 0));
             result = decimal.exponent < 0 ? result / power[-decimal.exponent] : result * power[decimal.exponent];
             *value = decimal.negative ? -result : result;
             return VP_OK;

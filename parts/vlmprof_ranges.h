@@ -403,7 +403,6 @@ VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload
 VP_API vp_result vp_range_end(vp_ranges *ranges) {
     const int64_t now = vp_clock_ns();
     vp_result result = VP_OK;
-    vp_range_record *range;
     if (ranges->dropped_open > 0) {
         if (--ranges->dropped_open == 0) {
             ranges->dropped_ns += now - ranges->dropped_begin_ns;
@@ -411,7 +410,7 @@ VP_API vp_result vp_range_end(vp_ranges *ranges) {
         }
     } else {
         if (ranges->open < 0) return VP_ERR_STATE;
-        range = &ranges->records[ranges->open];
+        vp_range_record *range = &ranges->records[ranges->open];
         range->end_ns = now;
         ranges->open = range->parent;
         if (range->parent >= 0) {
@@ -878,17 +877,16 @@ static void vp_impl_ops_sift(const vp_ops *ops, vp_impl_sort sort, int64_t at, i
 }
 VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key) {
     const vp_impl_sort_key *found = vp_impl_sort_find(key);
-    int64_t i, bucket;
     if (!found) return VP_ERR_NOT_FOUND;
     /* heap sort: n log n for any rows; no two rows are equal, so it need not be stable */
-    for (i = ops->count / 2 - 1; i >= 0; i--) vp_impl_ops_sift(ops, found->sort, i, ops->count);
-    for (i = ops->count - 1; i > 0; i--) {
+    for (int64_t i = ops->count / 2 - 1; i >= 0; i--) vp_impl_ops_sift(ops, found->sort, i, ops->count);
+    for (int64_t i = ops->count - 1; i > 0; i--) {
         vp_impl_ops_swap(&ops->rows[0], &ops->rows[i]);
         vp_impl_ops_sift(ops, found->sort, 0, i);
     }
-    for (i = 0; i < ops->capacity; i++) ops->rows[i].bucket = 0;
-    for (i = 0; i < ops->count; i++) { /* the rows moved: rebuild the chains */
-        bucket = (int64_t)(vp_impl_op_hash(ops, &ops->rows[i]) % (uint64_t)ops->capacity);
+    for (int64_t i = 0; i < ops->capacity; i++) ops->rows[i].bucket = 0;
+    for (int64_t i = 0; i < ops->count; i++) { /* the rows moved: rebuild the chains */
+        int64_t bucket = (int64_t)(vp_impl_op_hash(ops, &ops->rows[i]) % (uint64_t)ops->capacity);
         ops->rows[i].next = ops->rows[bucket].bucket;
         ops->rows[bucket].bucket = i + 1;
     }
@@ -1775,9 +1773,8 @@ static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, co
     const uint32_t node = vp_json_get(in->json, object, key);
     char *text = in->text + in->used;
     size_t bytes = 0;
-    vp_result result;
     if (in->result != VP_OK || vp_impl_read_type(in, node) == VP_JSON_NULL) return NULL;
-    result = vp_json_text(in->json, node, text, in->capacity - in->used, &bytes);
+    vp_result result = vp_json_text(in->json, node, text, in->capacity - in->used, &bytes);
     if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* it contains a NUL */
     if (result != VP_OK) {
         vp_impl_read_fail(in, result == VP_ERR_CAPACITY ? result : VP_ERR_FORMAT, key, node);
@@ -1922,10 +1919,9 @@ static void vp_impl_read_rows(vp_impl_ops_reader *in, uint32_t rows, vp_ops *ops
     vp_op op;
     for (uint32_t at = rows + 1; in->result == VP_OK && at < in->json->nodes[rows].end; at = in->json->nodes[at].end) {
         const int64_t before = ops->count;
-        vp_result result;
         vp_impl_read_op(in, at, &op);
         if (in->result != VP_OK) return;
-        result = vp_ops_add(ops, &op);
+        vp_result result = vp_ops_add(ops, &op);
         if (result == VP_OK && ops->count == before) result = VP_ERR_RANGE; /* a second row with this key */
         if (result != VP_OK) vp_impl_read_fail(in, result, "rows", at);
     }
@@ -1934,8 +1930,6 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
                                   vp_error *error) {
     vp_impl_ops_reader in;
     vp_ops read;
-    uint32_t rows;
-    int64_t frames;
     memset(&in, 0, sizeof in);
     in.json = json;
     in.text = text;
@@ -1943,9 +1937,9 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
     in.node = VP_JSON_NONE;
     if (!vp_json_equals(json, vp_json_get(json, object, "schema"), VP_OPS_SCHEMA))
         vp_impl_read_fail(&in, VP_ERR_MISMATCH, "schema", object);
-    frames = vp_impl_read_int(&in, object, "group_by_stack_n", 0, VP_OP_STACK_LIMIT);
+    int64_t frames = vp_impl_read_int(&in, object, "group_by_stack_n", 0, VP_OP_STACK_LIMIT);
     vp_ops_init(&read, ops->rows, ops->capacity, vp_impl_read_groups(&in, object), (int32_t)frames);
-    rows = vp_impl_read_member(&in, object, "rows", VP_JSON_ARRAY);
+    uint32_t rows = vp_impl_read_member(&in, object, "rows", VP_JSON_ARRAY);
     if (rows != VP_JSON_NONE) vp_impl_read_rows(&in, rows, &read);
     vp_impl_read_head(&in, object, &read);
     if (in.result == VP_OK) {
@@ -2006,7 +2000,6 @@ static int64_t vp_impl_schedule_period(const vp_schedule *schedule) {
 }
 VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out) {
     vp_schedule_step found;
-    int64_t period, record, end;
     if (step < 0 || step > VP_IMPL_STEP_LIMIT) return VP_ERR_RANGE;
     if (vp_schedule_check(schedule, NULL, NULL) != VP_OK) return VP_ERR_RANGE;
     memset(&found, 0, sizeof found);
@@ -2015,9 +2008,9 @@ VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_sc
     if (step >= schedule->skip_first) {
         step -= schedule->skip_first;
         if (schedule->skip_first_wait) step += schedule->wait;
-        period = vp_impl_schedule_period(schedule);
-        record = schedule->wait + schedule->warmup;
-        end = record + schedule->active;
+        int64_t period = vp_impl_schedule_period(schedule);
+        int64_t record = schedule->wait + schedule->warmup;
+        int64_t end = record + schedule->active;
         if (schedule->repeat == 0 || step / period < schedule->repeat) {
             found.cycle = step / period;
             step %= period;

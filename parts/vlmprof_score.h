@@ -523,9 +523,8 @@ VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, si
 VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count,
                                    char *scratch, size_t scratch_bytes, double *score) {
     size_t bytes = 0, other = 0, matches = 0, i;
-    vp_result result;
     if (!prediction || (!references && reference_count) || !scratch || !score) return VP_ERR_RANGE;
-    result = vp_score_vqa_normalise(prediction, scratch, scratch_bytes, &bytes);
+    vp_result result = vp_score_vqa_normalise(prediction, scratch, scratch_bytes, &bytes);
     for (i = 0; i < reference_count && result == VP_OK; i++) {
         char *second = scratch + bytes + 1;
         size_t left = scratch_bytes - bytes - 1;
@@ -1021,9 +1020,8 @@ static vp_impl_score_span vp_impl_score_clean_frequent(vp_impl_score_pool *pool,
 VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out,
                                          size_t capacity, size_t *needed) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
-    vp_impl_score_span cleaned;
     if (!prediction || (!out && capacity)) return VP_ERR_RANGE;
-    cleaned = vp_impl_score_clean_frequent(&pool, prediction);
+    vp_impl_score_span cleaned = vp_impl_score_clean_frequent(&pool, prediction);
     if (pool.full) return VP_ERR_CAPACITY;
     if (needed) *needed = cleaned.bytes;
     if (cleaned.bytes >= capacity) return VP_ERR_CAPACITY;
@@ -1063,9 +1061,8 @@ static vp_result vp_impl_score_matches(const char *prediction, const char *const
                                        vp_impl_score_prepare prepare, char *scratch, size_t scratch_bytes,
                                        size_t *matches) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
-    vp_impl_score_span wanted;
     size_t i, found = 0;
-    wanted = prepare(&pool, prediction);
+    vp_impl_score_span wanted = prepare(&pool, prediction);
     for (i = 0; i < count; i++) {
         before = pool;
         found += (size_t)vp_impl_score_same(prepare(&pool, references[i]), wanted);
@@ -1081,9 +1078,8 @@ static vp_result vp_impl_score_share(const char *prediction, const char *const *
                                      vp_impl_score_prepare prepare, char *scratch, size_t scratch_bytes,
                                      double *score) {
     size_t matches = 0;
-    vp_result result;
     if (!vp_impl_score_arguments(prediction, references, count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, count, prepare, scratch, scratch_bytes, &matches);
+    vp_result result = vp_impl_score_matches(prediction, references, count, prepare, scratch, scratch_bytes, &matches);
     if (result == VP_OK) *score = matches >= whole ? 1.0 : (double)matches / (double)whole;
     return result;
 }
@@ -1125,7 +1121,6 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
     vp_impl_score_span first, wanted, one;
     size_t i, matches = 0, others;
-    double sum = 0;
     int identical = 1;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
     if (!reference_count) return VP_ERR_MISMATCH;
@@ -1147,7 +1142,7 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
     }
     if (pool.full) return VP_ERR_CAPACITY;
     others = matches ? matches - 1 : 0; /* matches among the others: excludes the matching reference itself */
-    sum = (double)matches * (others >= 3 ? 1.0 : (double)others / 3.0);
+    double sum = (double)matches * (others >= 3 ? 1.0 : (double)others / 3.0);
     sum += (double)(reference_count - matches) * (matches >= 3 ? 1.0 : (double)matches / 3.0);
     *score = sum / (double)reference_count;
     return VP_OK;
@@ -1156,14 +1151,12 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
 VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count,
                                char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
-    vp_impl_score_span wanted;
-    size_t i, wanted_length, length;
     double best = 0, distance;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    wanted_length = vp_impl_score_length(vp_impl_score_span_of(prediction));
-    wanted = vp_impl_score_lower_all(&pool, prediction);
-    for (i = 0; i < reference_count; i++) {
-        length = vp_impl_score_length(vp_impl_score_span_of(references[i]));
+    size_t wanted_length = vp_impl_score_length(vp_impl_score_span_of(prediction));
+    vp_impl_score_span wanted = vp_impl_score_lower_all(&pool, prediction);
+    for (size_t i = 0; i < reference_count; i++) {
+        size_t length = vp_impl_score_length(vp_impl_score_span_of(references[i]));
         if (length < wanted_length) length = wanted_length;
         if (!length) return VP_ERR_MISMATCH;
         before = pool;
@@ -1189,13 +1182,12 @@ static int vp_impl_score_percent(vp_impl_score_pool *pool, vp_impl_score_span sp
 VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count,
                                   char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
-    vp_impl_score_span wanted;
     double number = 0, target = 0;
     int is_number, correct = 0;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
     if (!reference_count) return VP_ERR_MISMATCH;
     is_number = vp_impl_score_percent(&pool, vp_impl_score_span_of(prediction), &number);
-    wanted = vp_impl_score_lower_all(&pool, prediction);
+    vp_impl_score_span wanted = vp_impl_score_lower_all(&pool, prediction);
     for (size_t i = 0; i < reference_count && !correct; i++) {
         before = pool;
         if (is_number && vp_impl_score_percent(&pool, vp_impl_score_span_of(references[i]), &target) && target != 0)
@@ -1227,14 +1219,13 @@ static vp_impl_score_span *vp_impl_score_words_of(vp_impl_score_pool *pool, cons
 VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count,
                                           char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
-    vp_impl_score_span *words, *others;
     size_t count, other_count, i, mine, theirs, both;
     double best = 0, overlap;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    words = vp_impl_score_words_of(&pool, prediction, &count);
+    vp_impl_score_span *words = vp_impl_score_words_of(&pool, prediction, &count);
     for (i = 0; i < reference_count && count; i++) {
         before = pool;
-        others = vp_impl_score_words_of(&pool, references[i], &other_count);
+        vp_impl_score_span *others = vp_impl_score_words_of(&pool, references[i], &other_count);
         for (mine = theirs = both = 0; mine < count && theirs < other_count;) { /* both sorted */
             const size_t least = words[mine].bytes < others[theirs].bytes ? words[mine].bytes : others[theirs].bytes;
             int order = memcmp(words[mine].text, others[theirs].text, least);
@@ -1289,11 +1280,9 @@ static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *pred
 VP_API vp_result vp_score_option_distance(const char *prediction, const char *option, char *scratch,
                                           size_t scratch_bytes, size_t *distance) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
-    vp_impl_score_span wanted;
-    size_t found;
     if (!vp_impl_score_arguments(prediction, &option, 1, scratch, distance)) return VP_ERR_RANGE;
-    wanted = vp_impl_score_lower_trimmed(&pool, prediction);
-    found = vp_impl_score_distance(&pool, vp_impl_score_lower_trimmed(&pool, option), wanted);
+    vp_impl_score_span wanted = vp_impl_score_lower_trimmed(&pool, prediction);
+    size_t found = vp_impl_score_distance(&pool, vp_impl_score_lower_trimmed(&pool, option), wanted);
     if (pool.full) return VP_ERR_CAPACITY;
     *distance = found;
     return VP_OK;
@@ -1327,13 +1316,12 @@ static vp_result vp_impl_score_mc(const char *prediction, const char *const *opt
                                   int32_t *index, int *is_nearest) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_span upper;
-    int32_t letter;
     if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
     if (!vp_impl_score_arguments(prediction, names, name_count, scratch, index)) return VP_ERR_RANGE;
     upper =
         vp_impl_score_map(&pool, vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), vp_impl_score_upper_rule);
     if (pool.full) return VP_ERR_CAPACITY;
-    letter = vp_impl_score_letter(upper);
+    int32_t letter = vp_impl_score_letter(upper);
     if (letter >= 0 && (size_t)letter < option_count) {
         *index = letter;
         return VP_OK;
@@ -1360,15 +1348,13 @@ VP_API vp_result vp_score_mc(const char *prediction, const char *const *options,
 static const char *vp_impl_score_choice_at(vp_impl_score_pool *pool, vp_impl_score_span response, int kind, int letter,
                                            const char *option) {
     const vp_impl_score_pool before = *pool;
-    const char *at;
     char mark[3];
-    vp_impl_score_span what;
     mark[0] = kind ? ' ' : '(';
     mark[1] = (char)('A' + letter);
     mark[2] = kind ? ' ' : ')';
-    what = vp_impl_score_span_from(mark, mark + 3);
+    vp_impl_score_span what = vp_impl_score_span_from(mark, mark + 3);
     if (kind == 2) what = vp_impl_score_lower_all(pool, option);
-    at = vp_impl_score_search(response, what, 1);
+    const char *at = vp_impl_score_search(response, what, 1);
     vp_impl_score_give_back(pool, &before);
     return at;
 }
@@ -1377,21 +1363,19 @@ VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const 
                                       char *scratch, size_t scratch_bytes, int32_t *index) {
     static const char stripped[] = ",.!?;:'";
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
-    vp_impl_score_span response, padded, lower;
     const char *text, *end, *last = NULL, *at;
-    char *copy;
     size_t i, words = 0, bytes;
     int kind, letter, space, before = 1;
     int32_t found = -1;
     if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
-    response = vp_impl_score_span_of(prediction);
+    vp_impl_score_span response = vp_impl_score_span_of(prediction);
     for (i = 0; stripped[i]; i++) response = vp_impl_score_without(response, stripped[i]); /* one pass in this order */
-    copy = (char *)vp_impl_score_take(&pool, response.bytes + 2, 1);
+    char *copy = (char *)vp_impl_score_take(&pool, response.bytes + 2, 1);
     if (!copy) return VP_ERR_CAPACITY;
     copy[0] = copy[response.bytes + 1] = ' ';
     if (response.bytes) memcpy(copy + 1, response.text, response.bytes);
-    padded = vp_impl_score_span_from(copy, copy + response.bytes + 2);
-    lower = vp_impl_score_lower(&pool, padded);
+    vp_impl_score_span padded = vp_impl_score_span_from(copy, copy + response.bytes + 2);
+    vp_impl_score_span lower = vp_impl_score_lower(&pool, padded);
     for (text = padded.text, end = padded.text + padded.bytes; text < end; text += bytes, before = space) {
         space = vp_unicode_is_space(vp_unicode_get(text, end, &bytes));
         words += before && !space;
@@ -1456,10 +1440,9 @@ static const char *vp_impl_score_number_commas(const char *at, const char *end, 
 /* -?\d+(?:\.\d+)?[eE][+-]?\d+ */
 static const char *vp_impl_score_number_scientific(const char *at, const char *end) {
     size_t count;
-    const char *fraction_end;
     at = vp_impl_score_skip_digits(at, end, &count);
     if (at < end && *at == '.') {
-        fraction_end = vp_impl_score_skip_digits(at + 1, end, &count);
+        const char *fraction_end = vp_impl_score_skip_digits(at + 1, end, &count);
         if (count) at = fraction_end;
     }
     return vp_impl_score_exponent(at, end);
@@ -1467,10 +1450,9 @@ static const char *vp_impl_score_number_scientific(const char *at, const char *e
 /* -?(?:\d+\.\d+|\.\d+|\d+\b)(?![eE][+-]?\d+)(?![,\d]) at the first digit or the point */
 static const char *vp_impl_score_number_simple(const char *at, const char *end) {
     size_t whole, count;
-    const char *fraction_end;
     at = vp_impl_score_skip_digits(at, end, &whole);
     if (at < end && *at == '.') {
-        fraction_end = vp_impl_score_skip_digits(at + 1, end, &count);
+        const char *fraction_end = vp_impl_score_skip_digits(at + 1, end, &count);
         if (count && !vp_impl_score_exponent(fraction_end, end) && (fraction_end == end || *fraction_end != ','))
             return fraction_end;
     }
@@ -1693,10 +1675,9 @@ VP_API const vp_score_metric_info *vp_score_metric_of(vp_score_metric metric) {
 }
 
 VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric) {
-    size_t bytes, i;
     if (!name || !metric) return VP_ERR_RANGE;
-    bytes = strlen(name);
-    for (i = 0; i < (size_t)VP_SCORE_METRIC_COUNT; i++) {
+    size_t bytes = strlen(name);
+    for (size_t i = 0; i < (size_t)VP_SCORE_METRIC_COUNT; i++) {
         const char *alias = vp_impl_score_metrics[i].others;
         int same = !strcmp(name, vp_impl_score_metrics[i].name);
         for (; !same && bytes && !strchr(name, ' ') && (alias = strstr(alias, name)) != NULL; alias++)
@@ -1779,13 +1760,12 @@ static vp_result vp_impl_score_real_world(vp_impl_score_pool *pool, const vp_sco
                                           vp_score_outcome *outcome) {
     const char *letter = sample->references[0];
     size_t matches = 0;
-    vp_result result;
     if (sample->question_type && !strcmp(sample->question_type, "multiple_choice"))
         return vp_impl_score_selected(pool, sample, vp_impl_score_letters, 4,
                                       letter[0] >= 'A' && letter[0] <= 'D' && !letter[1] ? letter[0] - 'A' : -1,
                                       outcome);
-    result = vp_impl_score_matches(sample->prediction, sample->references, 1, vp_impl_score_normalised, pool->next,
-                                   pool->left, &matches);
+    vp_result result = vp_impl_score_matches(sample->prediction, sample->references, 1, vp_impl_score_normalised,
+                                             pool->next, pool->left, &matches);
     if (result == VP_OK) outcome->score = matches == 1;
     return result;
 }
@@ -1818,11 +1798,10 @@ static vp_result vp_impl_score_mmmu(vp_impl_score_pool *pool, const vp_score_sam
 
 static vp_result vp_impl_score_plain_vqa(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                          vp_score_outcome *outcome) {
-    vp_result result;
     if (!sample->is_plain_reference || !sample->reference_count)
         return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, pool->next,
                                  pool->left, &outcome->score);
-    result = vp_score_vqa_normalise(sample->prediction, pool->next, pool->left, NULL);
+    vp_result result = vp_score_vqa_normalise(sample->prediction, pool->next, pool->left, NULL);
     /* the reference text is not normalised, as in the original */
     if (result == VP_OK) outcome->score = !strcmp(pool->next, sample->references[0]);
     return result;
@@ -1871,23 +1850,20 @@ static int vp_impl_score_sample_is_whole(const vp_score_sample *sample) {
 VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample,
                                   char *scratch, size_t scratch_bytes, vp_score_outcome *outcome) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
-    vp_score_sample cleaned;
     vp_score_outcome made;
-    char *text;
     size_t bytes = 0;
     vp_result result = VP_OK;
-    vp_impl_score_needs needed;
     if (!vp_score_metric_of(metric) || !sample || !scratch || !outcome || !vp_impl_score_sample_is_whole(sample))
         return VP_ERR_RANGE;
     if ((int)cleaning < 0 || cleaning > VP_SCORE_CLEAN_FREQUENT) return VP_ERR_RANGE;
-    needed = vp_impl_score_rules[metric].references;
-    cleaned = *sample;
+    vp_impl_score_needs needed = vp_impl_score_rules[metric].references;
+    vp_score_sample cleaned = *sample;
     made.score = (double)NAN;
     made.reason = NULL;
     made.is_unparsed = made.is_nearest = 0;
     made.option_index = -1;
     if (cleaning != VP_SCORE_CLEAN_NONE) {
-        text = (char *)vp_impl_score_take(&pool, strlen(sample->prediction) + 1, 1);
+        char *text = (char *)vp_impl_score_take(&pool, strlen(sample->prediction) + 1, 1);
         if (!text) return VP_ERR_CAPACITY;
         if (cleaning == VP_SCORE_CLEAN_LAST)
             result = vp_score_clean(sample->prediction, text, strlen(sample->prediction) + 1, &bytes);

@@ -198,11 +198,10 @@ VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t 
                                                    double confidence, double *low, double *high) {
     const double chance = percentile / 100.0, tail = (1.0 - confidence) * 0.5;
     double ends[2];
-    size_t l, h;
     if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return VP_ERR_RANGE;
     if (count < vp_statistics_percentile_needs(percentile, confidence)) return VP_ERR_UNSUPPORTED;
-    l = vp_statistics_order_rank(count, chance, tail);
-    h = vp_statistics_order_rank(count, 1.0 - chance, tail); /* counted from the other end */
+    size_t l = vp_statistics_order_rank(count, chance, tail);
+    size_t h = vp_statistics_order_rank(count, 1.0 - chance, tail); /* counted from the other end */
     if (l == 0 || h == 0) return VP_ERR_UNSUPPORTED;
     ends[0] = sorted[l - 1];
     ends[1] = sorted[count - h];

@@ -869,14 +869,12 @@ static void vp_impl_trace_steps(vp_trace *trace, vp_impl_trace_walk *walk, vp_im
         const int more = walk->next < walk->run->launch_count
                          && walk->run->launches[walk->next].stage == VP_STAGE_DECODE;
         vp_impl_trace_around around;
-        vp_impl_trace_edges edges;
         char name[32];
-        int64_t to;
         if (!more && taken >= walk->run->step_count) break;
         step = more ? walk->run->launches[walk->next].step : taken + 1;
-        to = vp_impl_trace_end_of(walk, VP_STAGE_DECODE, step);
+        int64_t to = vp_impl_trace_end_of(walk, VP_STAGE_DECODE, step);
         if (!vp_impl_trace_fits(trace, walk, to)) break;
-        edges = unknown;
+        vp_impl_trace_edges edges = unknown;
         if (at == INT64_MAX && !walk->device && more) at = vp_impl_trace_host_of(walk, walk->next) - walk->begin;
         if (at != INT64_MAX && taken < walk->run->step_count) {
             edges.begin = at;
@@ -895,7 +893,6 @@ static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32
                                 vp_impl_trace_edges device) {
     const int64_t to = vp_impl_trace_end_of(walk, stage, -1);
     const int decode = stage == VP_STAGE_DECODE;
-    vp_impl_trace_around around;
     char name[64];
     const int is_empty = to == walk->next && host.begin == INT64_MAX && device.begin == INT64_MAX;
     if (trace->state.info.truncated || is_empty) return;
@@ -903,7 +900,7 @@ static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32
     if (!vp_impl_trace_fits(trace, walk, vp_impl_trace_end_of(walk, stage, step))) return;
     const char *own = walk->run->stage_names ? walk->run->stage_names[stage] : NULL;
     snprintf(name, sizeof name, "stage::%.50s", own ? own : vp_impl_trace_stages[stage]);
-    around = vp_impl_trace_open_around(walk, host, device, to);
+    vp_impl_trace_around around = vp_impl_trace_open_around(walk, host, device, to);
     if (decode) vp_impl_trace_steps(trace, walk, host, device);
     else vp_impl_trace_unit(trace, walk, to);
     vp_impl_trace_close_around(trace, walk, around, host, device, name);
@@ -931,9 +928,8 @@ static vp_result vp_impl_trace_check_spans(const vp_trace_run *run, vp_error *er
 static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk) {
     for (int64_t i = 0; i < walk->run->span_count && !trace->state.info.truncated; i++) {
         const vp_span *span = &walk->run->spans[i];
-        const char *name;
         if (span->launch >= walk->next) continue; /* dropped, or the caller's buffer was full */
-        name = walk->run->launches[span->launch].name;
+        const char *name = walk->run->launches[span->launch].name;
         if (!vp_impl_trace_room(trace, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
         vp_impl_trace_event(trace, "thread_span", name, trace->process,
                             vp_impl_trace_track(trace, 0, span->thread, NULL), walk->begin + span->begin_ns, span->ns);
@@ -991,7 +987,6 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     vp_result result = vp_impl_torch_ready(trace, error);
     vp_impl_trace_edges host = {0, 0}, device = {0, 0}, unknown = {INT64_MAX, INT64_MAX};
     vp_impl_trace_walk walk;
-    int64_t launches;
     if (result != VP_OK) return result;
     memset(&walk, 0, sizeof walk);
     if (!run) return vp_error_set(error, VP_ERR_RANGE, -1, "run", "run is NULL");
@@ -1015,7 +1010,7 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     walk.on_device = run->device >= 0 && trace->torch->state.device_ns[run->device] > walk.begin
                          ? trace->torch->state.device_ns[run->device]
                          : walk.begin;
-    launches = trace->torch->state.info.launches;
+    int64_t launches = trace->torch->state.info.launches;
     for (int32_t stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         const int known = run->times && run->times->ran[stage];
         /* on the CPU, step times are enough to place the decode stage */

@@ -74,17 +74,16 @@ VP_INLINE uint32_t vp_unicode_get(const char *at, const char *end, size_t *bytes
 VP_INLINE int32_t vp_unicode_next(const char *text, size_t bytes, size_t *length) {
     const uint8_t *raw = (const uint8_t *)text;
     uint8_t low = 0x80, high = 0xBF;
-    size_t i, want;
     *length = 1;
     if (raw[0] < 0x80) return raw[0];
     if (raw[0] < 0xC2 || raw[0] > 0xF4) return -1;
-    want = raw[0] < 0xE0 ? 2 : raw[0] < 0xF0 ? 3 : 4;
+    size_t want = raw[0] < 0xE0 ? 2 : raw[0] < 0xF0 ? 3 : 4;
     int32_t code = raw[0] & (0x7F >> want);
     if (raw[0] == 0xE0) low = 0xA0;
     if (raw[0] == 0xED) high = 0x9F;
     if (raw[0] == 0xF0) low = 0x90;
     if (raw[0] == 0xF4) high = 0x8F;
-    for (i = 1; i < want; i++) {
+    for (size_t i = 1; i < want; i++) {
         if (i >= bytes || raw[i] < low || raw[i] > high) {
             *length = i;
             return -1;
@@ -875,12 +874,11 @@ VP_API uint32_t vp_unicode_lower_sigma(const char *text, const char *sigma, cons
                                        const unsigned char *deleted) {
     const char *at = sigma;
     size_t bytes = 0;
-    uint32_t code = 0;
     int cased = -1;
     while (at > text && cased < 0) {
         const char *back = at - 1;
         while (back > text && at - back < 4 && ((unsigned char)*back & 0xC0) == 0x80) back--;
-        code = vp_unicode_get(back, end, &bytes);
+        uint32_t code = vp_unicode_get(back, end, &bytes);
         if (back + bytes != at) { back = at - 1; code = 0x110000u; } /* stray bytes */
         at = back;
         cased = vp_impl_unicode_case(code, punctuation, deleted);

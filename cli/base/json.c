@@ -31,37 +31,20 @@ void json_lossy(vp_json_writer *writer, const char *text) {
     vp_json_string(writer, copy);
     free(copy);
 }
-void put_text(vp_json_writer *writer, const char *key, const char *text) {
-    vp_json_key(writer, key);
-    if (text) json_lossy(writer, text); else vp_json_null(writer);
-}
-void put_int(vp_json_writer *writer, const char *key, int64_t value) {
-    vp_json_key(writer, key);
-    vp_json_int(writer, value);
-}
-void put_bool(vp_json_writer *writer, const char *key, int value) {
-    vp_json_key(writer, key);
-    vp_json_bool(writer, value);
-}
+void put_text(vp_json_writer *writer, const char *key, const char *text) { PUT(writer, KEY(key, text)); }
+void put_int(vp_json_writer *writer, const char *key, int64_t value) { PUT(writer, KEY(key, value)); }
+void put_bool(vp_json_writer *writer, const char *key, int value) { PUT(writer, KEY_BOOL(key, value)); }
 void json_double_or_null(vp_json_writer *writer, double value) {
     if (isfinite(value)) vp_json_double(writer, value);
     else vp_json_null(writer);
 }
-void put_double(vp_json_writer *writer, const char *key, double value) {
-    vp_json_key(writer, key);
-    json_double_or_null(writer, value);
-}
+void put_double(vp_json_writer *writer, const char *key, double value) { PUT(writer, KEY(key, value)); }
 void put_pair(vp_json_writer *writer, const char *key, int64_t first, int64_t second) {
-    vp_json_key(writer, key);
-    vp_json_begin_array(writer);
-    vp_json_int(writer, first);
-    vp_json_int(writer, second);
-    vp_json_end_array(writer);
+    PUT(writer, KEY_ARRAY(key), KEY(NULL, first), KEY(NULL, second), END_ARRAY);
 }
-void put_null(vp_json_writer *writer, const char *key) { vp_json_key(writer, key); vp_json_null(writer); }
+void put_null(vp_json_writer *writer, const char *key) { PUT(writer, KEY_NULL(key)); }
 void put_ints(vp_json_writer *writer, const char *key, const int32_t *values, int32_t count) {
-    vp_json_key(writer, key);
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY(key));
     for (int32_t i = 0; i < count; i++) vp_json_int(writer, values[i]);
     vp_json_end_array(writer);
 }
@@ -188,6 +171,16 @@ void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node) {
     vp_json_raw(writer, text, (size_t)value->bytes + 2 * quotes);
     free(text);
 }
+char *json_text(const vp_json *json, uint32_t node) {
+    struct text_buffer text = {NULL, 0, 0};
+    vp_json_writer writer;
+    if (node == VP_JSON_NONE) return NULL;
+    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+    json_node(&writer, json, node);
+    if (vp_json_finish(&writer) == VP_OK) return text.data;
+    free(text.data);
+    return NULL;
+}
 void json_compact_members(vp_json_writer *writer, const vp_json *json, uint32_t object, json_other *other,
                           const void *context) {
     for (uint32_t i = object + 1; i < json->nodes[object].end; i = json->nodes[i + 1].end) {
@@ -223,29 +216,17 @@ int json_depth(const vp_json *json, uint32_t node) {
 }
 char *json_foreign(const char *text, size_t bytes) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    struct text_buffer line = {NULL, 0, 0};
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, text_sink, &line, 0);
-    if (text && parse_json(&parsed, text, bytes, NULL) == VP_OK && node_is(&parsed.json, 0, VP_JSON_OBJECT)
-        && json_depth(&parsed.json, 0) <= FOREIGN_DEPTH_MAX)
-        json_node(&writer, &parsed.json, 0);
+    const int is_usable = text && parse_json(&parsed, text, bytes, NULL) == VP_OK
+                          && node_is(&parsed.json, 0, VP_JSON_OBJECT)
+                          && json_depth(&parsed.json, 0) <= FOREIGN_DEPTH_MAX;
+    char *line = is_usable ? json_text(&parsed.json, 0) : NULL;
     free(parsed.nodes);
-    return line.data;
+    return line;
 }
 
 int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t otherwise) {
     int64_t value = 0;
     return vp_json_to_int(json, vp_json_get(json, object, key), &value) == VP_OK ? value : otherwise;
-}
-static void json_range(vp_json_writer *writer, double low, double high) {
-    if (!isfinite(low) || !isfinite(high)) {
-        vp_json_null(writer);
-        return;
-    }
-    vp_json_begin_array(writer);
-    vp_json_double(writer, low);
-    vp_json_double(writer, high);
-    vp_json_end_array(writer);
 }
 void json_texts(vp_json_writer *writer, const struct text_list *list) {
     vp_json_begin_array(writer);
@@ -253,8 +234,8 @@ void json_texts(vp_json_writer *writer, const struct text_list *list) {
     vp_json_end_array(writer);
 }
 void put_range(vp_json_writer *writer, const char *key, double low, double high) {
-    vp_json_key(writer, key);
-    json_range(writer, low, high);
+    if (!isfinite(low) || !isfinite(high)) put_null(writer, key);
+    else PUT(writer, KEY_ARRAY(key), KEY(NULL, low), KEY(NULL, high), END_ARRAY);
 }
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high) {
     put_range(writer, key, known ? low : (double)NAN, high);
@@ -279,7 +260,7 @@ static void put_member(vp_json_writer *writer, const struct json_member *member)
     case MEMBER_REAL: json_double_or_null(writer, member->real); break;
     case MEMBER_BOOL: vp_json_bool(writer, member->whole != 0); break;
     case MEMBER_NULL: vp_json_null(writer); break;
-    case MEMBER_RANGE: json_range(writer, member->low, member->high); break;
+    case MEMBER_RANGE: put_range(writer, NULL, member->low, member->high); break;
     case MEMBER_LIST: json_texts(writer, member->list); break;
     case MEMBER_OBJECT: vp_json_begin_object(writer); break;
     case MEMBER_END_OBJECT: vp_json_end_object(writer); break;

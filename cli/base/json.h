@@ -50,6 +50,7 @@ int has_value(const vp_json *json, uint32_t object, const char *key); /* 1 if th
 void add_fields(const vp_json *json, uint32_t object, struct text_buffer *out);
 /* Writes the node's original text, on one line. */
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
+char *json_text(const vp_json *json, uint32_t node); /* the same, malloc'ed; NULL for VP_JSON_NONE */
 /* The same without white space between values. `other`, unless NULL, returns 1 for a node that it wrote itself. */
 typedef int json_other(vp_json_writer *writer, const vp_json *json, uint32_t node, const void *context);
 void json_compact(vp_json_writer *writer, const vp_json *json, uint32_t node, json_other *other, const void *context);

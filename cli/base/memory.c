@@ -58,6 +58,9 @@ void *zeroed(size_t count, size_t element_bytes) {
     memset(memory, 0, count * element_bytes);
     return memory;
 }
+void *grown(void *items, size_t count, size_t element_bytes) {
+    return count & (count - 1) ? items : resize(items, count ? count * 2 : 1, element_bytes);
+}
 char *copy_text(const char *text, size_t bytes) {
     char *copy = resize(NULL, bytes + 1, 1);
     memcpy(copy, text, bytes);
@@ -88,8 +91,7 @@ void text_add_format(struct text_buffer *buffer, const char *format, ...) {
     free(text);
 }
 void text_list_take(struct text_list *list, char *text) {
-    const int is_full = !(list->count & (list->count - 1)); /* the capacity is the next power of two */
-    if (is_full) list->items = resize(list->items, list->count ? list->count * 2 : 1, sizeof *list->items);
+    list->items = grown(list->items, list->count, sizeof *list->items);
     list->items[list->count++] = text;
 }
 void text_list_copy(struct text_list *list, const char *text) { text_list_take(list, copy_text(text, strlen(text))); }

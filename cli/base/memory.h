@@ -10,6 +10,8 @@
 /* Memory of the command itself. Ending the program loses no measurement, because the journal is already on disk. */
 void *resize(void *memory, size_t count, size_t element_bytes);
 void *zeroed(size_t count, size_t element_bytes);
+/* Makes space for one more element. The capacity is the next power of two, so the count alone determines it. */
+void *grown(void *items, size_t count, size_t element_bytes);
 /* Unfinished output that must be removed. If memory runs out, undo(user) is called for all unfinished outputs before
  * the program ends, the latest first. The struct belongs to the caller. */
 struct unfinished { void (*undo)(void *user); void *user; struct unfinished *before; };

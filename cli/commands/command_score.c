@@ -91,7 +91,7 @@ static int run_command(const struct options *options) {
     int code = score_read(&job);
     if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     tally_free(&job.tally);
-    FREE_ALL(job.text, (void *)job.lines, job.line_bytes, job.line_numbers);
+    FREE_ALL(job.text, job.lines);
     return code;
 }
 

@@ -42,7 +42,8 @@ struct record_reader { struct parsed scratch, note; struct text_buffer text, not
 struct loader {
     const struct model *model;
     struct dataset *dataset;
-    struct place *places; size_t population, capacity;    /* all records */
+    struct place *places;
+    size_t population;     /* all records */
     const char *field;     /* --stratify_by; NULL without strata */
     uint64_t *strata;      /* [population], with a field: see read_stratum */
     size_t with_field;     /* records that have the field */
@@ -62,13 +63,10 @@ static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, 
     if (bytes > INT32_MAX || number > UINT32_MAX || loader->population == UINT32_MAX)
         return vp_error_set(error, VP_ERR_UNSUPPORTED, start, loader->dataset->path,
                             "a record over 2 GiB, or more than 4294967295 records");
-    if (loader->population == loader->capacity) {
-        loader->capacity = loader->capacity * 2 + 1024;
-        loader->places = resize(loader->places, loader->capacity, sizeof *loader->places);
-        if (loader->field) loader->strata = resize(loader->strata, loader->capacity, sizeof *loader->strata);
-        if (loader->dataset->kind == KIND_VQA)
-            loader->question_ids = resize(loader->question_ids, loader->capacity, sizeof *loader->question_ids);
-    }
+    loader->places = grown(loader->places, loader->population, sizeof *loader->places);
+    if (loader->field) loader->strata = grown(loader->strata, loader->population, sizeof *loader->strata);
+    if (loader->dataset->kind == KIND_VQA)
+        loader->question_ids = grown(loader->question_ids, loader->population, sizeof *loader->question_ids);
     struct place *place = &loader->places[loader->population];
     place->start = start;
     place->bytes = (uint32_t)bytes;
@@ -213,13 +211,12 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
     if (!folder) return vp_error_set(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
     while (result == VP_OK) {
         const struct dirent *entry;
-        char *path;
         errno = 0; /* readdir returns NULL at the end, and also for an error */
         if ((entry = readdir(folder)) == NULL) {
             if (errno) result = vp_error_set(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
             break;
         }
-        path = join_path(dataset->path, entry->d_name);
+        char *path = join_path(dataset->path, entry->d_name);
         if (!is_image_name(entry->d_name)) {
             if (!is_folder(path)) leave_out(&left_out, entry->d_name);
         } else if (!is_folder(path)
@@ -351,13 +348,6 @@ static int check_references(const char *path, const vp_json *json, const struct 
     return code;
 }
 
-/* The number of images that a record names. */
-static int32_t named_images(const struct dataset *dataset, const vp_json *json) {
-    const uint32_t list = vp_json_get(json, 0, "images");
-    if (dataset->kind == KIND_VQA) return 1;
-    if (node_is(json, list, VP_JSON_ARRAY)) return (int32_t)json->nodes[list].count;
-    return has_value(json, 0, "image");
-}
 /* Inserts a question into the model's conversation and counts the tokens. Returns 0 or an exit code. */
 static int make_conversation(const struct dataset *dataset, const struct model *model, int32_t image_count,
                              struct sample *sample) {
@@ -387,15 +377,11 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     struct prompt_fields fields = {0};
     vp_prompt_info info;
     vp_error error = {VP_OK, -1, "", ""};
-    const vp_prompt_dataset *defaults;
-    const char *last_question;
     char reason[LINE_BYTES];
     const int is_message = !model || !model->rules->has_styles;
-    int32_t image_count;
     int code = 0;
-    vp_result result;
-    result = read_prompt_fields(json, &fields, &error);
-    defaults = fields.is_asked ? NULL : dataset->defaults;
+    vp_result result = read_prompt_fields(json, &fields, &error);
+    const vp_prompt_dataset *defaults = fields.is_asked ? NULL : dataset->defaults;
     if (result == VP_OK && !fields.questions.count && !defaults && !prompt_dataset_of(&fields, NULL))
         result = vp_error_set(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
     if (result == VP_OK && is_message)
@@ -410,12 +396,12 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
         sample->dataset = prompt_dataset_of(&fields, defaults);
         sample->no_image = !info.has_image;
         sample->tokens.no_bos = !info.bos_prepended;
-        last_question = fields.questions.count ? fields.questions.items[fields.questions.count - 1] : "";
+        const char *last_question = fields.questions.count ? fields.questions.items[fields.questions.count - 1] : "";
         sample->question = copy_text(last_question, strlen(last_question));
         sample->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
         sample->places = fields.places;
         fields.places = NULL;
-        image_count = sample->no_image ? 0 : named_images(dataset, json);
+        int32_t image_count = sample->no_image ? 0 : dataset->kind == KIND_VQA ? 1 : (int32_t)image_count_of(json);
         /* too_many_images gives the reason why such a sample fails */
         if (model && image_count > 1 && model->rules->one_image(model)) image_count = 1;
         if (model && is_message) code = make_conversation(dataset, model, image_count, sample);
@@ -430,10 +416,9 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
 /* Relative names start at --image_dir, otherwise in the data set's folder. */
 static char *image_path_of(const struct dataset *dataset, const char *name) {
     const char *path = dataset->path, *slash = strrchr(path, '/');
-    if (name[0] == '/') return copy_text(name, strlen(name));
-    if (dataset->settings->image_dir) return join_path(dataset->settings->image_dir, name);
-    if (dataset->kind == KIND_FOLDER) return join_path(path, name);
-    if (!slash) return copy_text(name, strlen(name));
+    if (name[0] != '/' && dataset->settings->image_dir) return join_path(dataset->settings->image_dir, name);
+    if (name[0] != '/' && dataset->kind == KIND_FOLDER) return join_path(path, name);
+    if (name[0] == '/' || !slash) return copy_text(name, strlen(name));
     char *folder = copy_text(path, (size_t)(slash - path) + 1);
     char *joined = join_path(folder, name);
     free(folder);
@@ -566,6 +551,19 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
     vp_json_end_array(writer);
     return VP_OK;
 }
+/* Copies the members of a record's part except "id", and answers unless `with_answers`. A member that is in `before`
+ * already is left out. */
+static void copy_members(vp_json_writer *writer, const vp_json *json, int with_answers, const vp_json *before) {
+    for (uint32_t i = 1; i < json->node_count; i = json->nodes[i + 1].end) {
+        char *key = node_text(json, i);
+        if (key && strcmp(key, "id") && (with_answers || strcmp(key, "answers"))
+            && (!before || vp_json_get(before, 0, key) == VP_JSON_NONE)) {
+            vp_json_key(writer, key);
+            json_node(writer, json, i + 1);
+        }
+        free(key);
+    }
+}
 /* Joins question and annotation into one record, in the format of a line of JSONL: "id" first, answers as strings. */
 static vp_result merge_note(const struct dataset *dataset, struct record_reader *reader, int has_note,
                             struct text_buffer *out, vp_error *error) {
@@ -581,23 +579,9 @@ static vp_result merge_note(const struct dataset *dataset, struct record_reader 
     vp_json_begin_object(&writer);
     vp_json_key(&writer, "id");
     json_node(&writer, json, vp_json_get(json, 0, "question_id"));
-    for (uint32_t i = 1; i < json->node_count; i = json->nodes[i + 1].end) {
-        char *key = node_text(json, i);
-        if (key && strcmp(key, "id") && (strcmp(key, "answers") || !has_note)) {
-            vp_json_key(&writer, key);
-            json_node(&writer, json, i + 1);
-        }
-        free(key);
-    }
+    copy_members(&writer, json, !has_note, NULL);
     if (has_note && (result = put_answers(&writer, note, answer, error)) != VP_OK) return result;
-    for (uint32_t i = 1; has_note && i < note->node_count; i = note->nodes[i + 1].end) {
-        char *key = node_text(note, i);
-        if (key && strcmp(key, "id") && strcmp(key, "answers") && vp_json_get(json, 0, key) == VP_JSON_NONE) {
-            vp_json_key(&writer, key);
-            json_node(&writer, note, i + 1);
-        }
-        free(key);
-    }
+    if (has_note) copy_members(&writer, note, 0, json);
     vp_json_end_object(&writer);
     return vp_json_finish(&writer);
 }
@@ -629,7 +613,6 @@ static int read_sample(const struct dataset *dataset, const struct model *model,
     vp_error error = {VP_OK, -1, "", ""};
     struct text_buffer merged = {NULL, 0, 0};
     vp_result result = VP_OK;
-    int code;
     sample->id = entry->id;
     if (dataset->kind == KIND_VQA) result = merge_note(dataset, reader, entry->note_start >= 0, &merged, &error);
     else if (memchr(reader->text.data, 0, reader->text.bytes))
@@ -638,8 +621,8 @@ static int read_sample(const struct dataset *dataset, const struct model *model,
     if (result == VP_OK)
         sample->record = dataset->kind == KIND_VQA ? copy_text(merged.data, merged.bytes)
                                                    : copy_text(reader->text.data, reader->text.bytes);
-    code = result == VP_OK ? read_record(dataset, model, &reader->scratch, sample)
-                           : complain_result(exit_code_of(result), dataset->path, result, &error);
+    int code = result == VP_OK ? read_record(dataset, model, &reader->scratch, sample)
+                               : complain_result(exit_code_of(result), dataset->path, result, &error);
     free(merged.data);
     return code;
 }
@@ -991,8 +974,7 @@ static int check_samples(struct loader *loader) {
     return code;
 }
 
-/* The data set's name in its result files, malloc'ed: `name`, or the last part of the path without its
- * extension. */
+/* The data set's name in its result files, malloc'ed: `name`, or the last part of the path without its extension. */
 static char *task_name(const char *name, const char *path) {
     const char *start, *end = path + strlen(path), *dot;
     if (name) return copy_text(name, strlen(name));
@@ -1041,14 +1023,13 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_score_metric metric, unknown;
     struct sample sample;
-    const char *name;
     int code;
     /* command_sweep has checked the word */
     if (dataset->settings->metric && vp_score_metric_find(dataset->settings->metric, &metric) == VP_OK) {
         set_metric(dataset, metric, "of --metric", "");
         return 0;
     }
-    name = dataset->defaults ? dataset->defaults->name : dataset->task;
+    const char *name = dataset->defaults ? dataset->defaults->name : dataset->task;
     vp_score_metric_for_dataset("", &unknown);
     vp_score_metric_for_dataset(name, &metric);
     if (metric == unknown && !dataset->defaults) set_metric(dataset, metric, "the default", "");

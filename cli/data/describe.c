@@ -4,7 +4,6 @@
 
 #include "base/console.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,9 +16,8 @@
 
 static struct image_size size_of(const struct configuration *configuration) {
     const struct knob_values *knobs = &configuration->knobs;
-    const struct image_size size = {knob_tier(knobs), (int32_t)knob_number(knobs, KNOB_TOKENS),
-                                    knob_text(knobs, KNOB_IMAGE), (int32_t)knob_number(knobs, KNOB_IMAGE), NULL};
-    return size;
+    return (struct image_size){knob_tier(knobs), (int32_t)knob_number(knobs, KNOB_TOKENS), knob_text(knobs, KNOB_IMAGE),
+                               (int32_t)knob_number(knobs, KNOB_IMAGE), NULL};
 }
 vp_tile_options configuration_tiles(const struct configuration *configuration) {
     const struct image_size size = size_of(configuration);
@@ -28,10 +27,9 @@ const struct cuts *configuration_cuts(const struct model *model, const struct co
                                       const struct entry *entry, struct cuts *cuts, char *reason, size_t capacity) {
     const struct image_size size = size_of(configuration);
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     snprintf(reason, capacity, "%s", entry->reason ? configuration->set->reasons[entry->reason - 1] : "");
     if (!entry->image_count || entry->reason) return NULL;
-    result = model_cut(model, &size, entry->sizes, entry->image_count, cuts, &error);
+    vp_result result = model_cut(model, &size, entry->sizes, entry->image_count, cuts, &error);
     if (result == VP_OK) return cuts;
     error_line(reason, capacity, result, &error);
     return NULL;
@@ -43,14 +41,13 @@ int configuration_sent_size(const struct configuration *configuration, const str
     const vp_tile_options tiles = configuration_tiles(configuration);
     vp_error error = {VP_OK, -1, "", ""};
     vp_layout layout;
-    vp_result result;
     *width_px = *height_px = 0;
     if (!knob_is_set(&configuration->knobs, KNOB_TIER) && !knob_is_set(&configuration->knobs, KNOB_TOKENS)) return 0;
     if (configuration->variant->family)
         return family_size_for(configuration->variant->family, image->width_px, image->height_px,
                                (int32_t)knob_number(&configuration->knobs, KNOB_TOKENS), width_px, height_px, reason,
                                capacity);
-    result = vp_layout_compute(&geometry, &tiles, image->width_px, image->height_px, &layout, &error);
+    vp_result result = vp_layout_compute(&geometry, &tiles, image->width_px, image->height_px, &layout, &error);
     if (result != VP_OK) {
         error_line(reason, capacity, result, &error);
         return EXIT_INPUT;
@@ -67,12 +64,9 @@ int32_t entry_sequence(const struct entry *entry, const struct cuts *cuts) {
 void configuration_input(const struct plan *plan, const struct configuration *configuration,
                          const struct sample *sample, const struct cuts *cuts, const vp_image *images,
                          struct pass_input *input) {
-    memset(input, 0, sizeof *input);
-    input->images = images;
-    input->cuts = cuts;
-    input->tokens = sample->tokens;
-    input->engine.max_new_tokens = configuration->set->new_tokens;
-    input->engine.ignore_eos = plan->settings.ignore_eos;
+    *input = (struct pass_input){
+        .images = images, .cuts = cuts, .tokens = sample->tokens,
+        .engine.max_new_tokens = configuration->set->new_tokens, .engine.ignore_eos = plan->settings.ignore_eos};
     input_apply_knobs(input, &configuration->knobs);
     input_seed_pruning(input, plan->settings.data.seed, sample->id);
 }
@@ -252,12 +246,11 @@ static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t pl
     const vp_model_config *config = &grid->model->config;
     struct knob_values *knobs = &configuration->knobs;
     int32_t *blocks = resize(NULL, (size_t)config->block_count, sizeof *blocks), count;
-    int code;
     for (int32_t i = GRID_SIZE + 1; i < grid->width; i++)
         if (!set_listed(grid->settings, grid->knobs[i], (size_t)at[i], knobs))
             knob_set_of_model(knobs, grid->knobs[i], config);
     count = (int32_t)knob_number(knobs, KNOB_BLOCKS);
-    code = model_choose_blocks(grid->settings->importance_scores_file, grid->model, count, blocks);
+    int code = model_choose_blocks(grid->settings->importance_scores_file, grid->model, count, blocks);
     if (!code) knob_set_list(knobs, KNOB_BLOCKS, blocks, count);
     free(blocks);
     for (int knob = KNOB_EACH_END; knob-- > KNOB_EACH;) {

@@ -322,10 +322,9 @@ static char *hf_prompt(const struct model *model, const char *style, const char 
     struct text_buffer made = {NULL, 0, 0};
     const vp_processor_kind kind = model->processor.kind;
     size_t needed = 0;
-    char *formatted;
     (void)style;
     vp_processor_prompt(kind, question, places, image_count, NULL, 0, &needed);
-    formatted = resize(NULL, needed + 1, 1);
+    char *formatted = resize(NULL, needed + 1, 1);
     vp_processor_prompt(kind, question, places, image_count, formatted, needed + 1, &needed);
     if (model->prompt_front) text_add_string(&made, model->prompt_front);
     text_add_string(&made, formatted);
@@ -362,7 +361,6 @@ static int hf_count(const struct model *model, const char *prompt, int32_t image
 static int hf_tokenize(const struct model *model, const char *prompt, const struct cuts *cuts,
                        struct prompt_tokens *tokens) {
     const char *placeholder = vp_processor_placeholder(model->processor.kind);
-    char *expanded;
     size_t needed = 0;
     int code = check_videos(model, prompt, EXIT_USAGE);
     if (code) return code;
@@ -373,7 +371,7 @@ static int hf_tokenize(const struct model *model, const char *prompt, const stru
                    : complain(EXIT_USAGE, "the prompt must contain %s %d times, at the positions of the "
                                           "images", placeholder,
                               cuts->count);
-    expanded = resize(NULL, needed + 1, 1);
+    char *expanded = resize(NULL, needed + 1, 1);
     vp_processor_expand(&model->processor, cuts->each, cuts->count, prompt, expanded, needed + 1, &needed);
     code = tokenize_text(model, expanded, tokens);
     free(expanded);

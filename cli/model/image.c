@@ -250,14 +250,13 @@ static int32_t row_of(const struct gif *gif, int32_t n) {
 static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     static const uint8_t black[3] = {0, 0, 0};
     struct gif gif;
-    uint8_t *rgb = NULL, *indexes = NULL;
     vp_result result = VP_OK;
     if (!open_gif(&gif, file, bytes)) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
     if (is_too_large(gif.screen_width, gif.screen_height))
         return vp_error_set(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
     size_t pixels = (size_t)gif.screen_width * (size_t)gif.screen_height;
-    rgb = resize(NULL, pixels, 3);
-    indexes = resize(NULL, (size_t)gif.width * (size_t)gif.height, 1);
+    uint8_t *rgb = resize(NULL, pixels, 3);
+    uint8_t *indexes = resize(NULL, (size_t)gif.width * (size_t)gif.height, 1);
     for (size_t i = 0; i < pixels; i++) memcpy(rgb + 3 * i, gif.background ? gif.background : black, 3);
     if (!read_indexes(&gif, indexes, (size_t)gif.width * (size_t)gif.height))
         result = vp_error_set(error, VP_ERR_FORMAT, -1, "", "truncated or damaged GIF");

@@ -92,12 +92,11 @@ static vp_result molmo_fill(const struct model *model, const struct cuts *cuts, 
     const vp_geometry *geometry = &model->config.geometry;
     const vp_layout *layout = cuts->each;
     int32_t *ids = (int32_t *)buffers->ids.data;
-    vp_result result;
     if (!tokens->no_bos) ids[0] = model->ids.bos; /* only a prompt without an image can lack it */
     memcpy(ids + count - tokens->count, tokens->ids, (size_t)tokens->count * sizeof *ids);
     if (!cuts->count) return VP_OK;
-    result = vp_preprocess(geometry, layout, images->rgb, (float *)buffers->pixels.data, (float *)buffers->masks.data,
-                           buffers->scratch.data, buffers->scratch.bytes);
+    vp_result result = vp_preprocess(geometry, layout, images->rgb, (float *)buffers->pixels.data,
+                                     (float *)buffers->masks.data, buffers->scratch.data, buffers->scratch.bytes);
     if (result == VP_OK)
         result = vp_tokens_image_ids(geometry, layout, &model->ids, ids + 1, (size_t)layout->image_tokens);
     if (result == VP_OK)

@@ -36,8 +36,7 @@ static vp_result read_member_index(const vp_json *json, const char *key, int64_t
     return bad_member(error, key, "a whole number, 0..4294967295");
 }
 
-/* Counts the images that the record names. */
-static uint32_t image_count_of(const vp_json *json) {
+uint32_t image_count_of(const vp_json *json) {
     const uint32_t list = vp_json_get(json, 0, "images");
     if (node_is(json, list, VP_JSON_ARRAY)) return json->nodes[list].count;
     return has_value(json, 0, "image") != 0;
@@ -113,31 +112,30 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
     size_t needed = 0;
     static const char *const no_options[1] = {NULL}; /* an empty list is not a missing list */
     int64_t lot = fields->rng_seed;
-    vp_result result;
     if (fields->seed >= 0) seed = fields->seed;
     if (fields->index >= 0) index = fields->index;
     if (lot < 0 || fields->seed >= 0 || fields->index >= 0) lot = seed + index;
-    vp_prompt prompt = {.dataset = prompt_dataset_of(fields, fallback)};
+    vp_prompt prompt = {.dataset = prompt_dataset_of(fields, fallback),
+                        .style = fields->style ? fields->style : style,
+                        .hint = fields->hint,
+                        .questions = (const char *const *)fields->questions.items,
+                        .question_count = fields->questions.count,
+                        .options = !fields->has_options    ? NULL
+                                   : fields->options.count ? (const char *const *)fields->options.items
+                                                           : no_options,
+                        .option_count = fields->options.count,
+                        .question_type = fields->question_type,
+                        .rng_seed = (uint32_t)(lot & UINT32_MAX)};
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
         return vp_error_set(error, VP_ERR_RANGE, -1, "",
                             "seed + index is over 4294967295, which RandomState does not "
                             "accept");
-    prompt.style = fields->style ? fields->style : style;
     /* a file with this name can contain other questions */
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_SCIENCE && !fields->has_options && !fields->dataset) {
         if (!prompt.style) prompt.style = prompt.dataset->style;
         prompt.dataset = NULL;
     }
-    prompt.questions = (const char *const *)fields->questions.items;
-    prompt.question_count = fields->questions.count;
-    prompt.options = !fields->has_options    ? NULL
-                     : fields->options.count ? (const char *const *)fields->options.items
-                                             : no_options;
-    prompt.option_count = fields->options.count;
-    prompt.hint = fields->hint;
-    prompt.question_type = fields->question_type;
-    prompt.rng_seed = (uint32_t)(lot & UINT32_MAX);
-    result = vp_prompt_build(&prompt, NULL, 0, &needed, info, error);
+    vp_result result = vp_prompt_build(&prompt, NULL, 0, &needed, info, error);
     if (result != VP_ERR_CAPACITY) return result;
     *text = resize(NULL, needed + 1, 1);
     return vp_prompt_build(&prompt, *text, needed + 1, &needed, info, error);
@@ -157,12 +155,11 @@ vp_result build_message(const struct prompt_fields *fields, const vp_prompt_data
     const vp_prompt_dataset *dataset = prompt_dataset_of(fields, fallback);
     struct prompt_fields last = *fields; /* its texts still belong to fields */
     struct text_buffer message = {NULL, 0, 0};
-    vp_result result;
     if (fields->questions.count > 1 && (!dataset || dataset->kind == VP_PROMPT_QUESTIONS)) {
         last.questions.items += last.questions.count - 1;
         last.questions.count = 1;
     }
-    result = build_prompt(&last, fallback, NULL, seed, index, text, info, error);
+    vp_result result = build_prompt(&last, fallback, NULL, seed, index, text, info, error);
     if (result != VP_OK) return result;
     strip_roles(*text, info->style);
     if (!hint) return VP_OK;

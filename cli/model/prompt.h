@@ -20,6 +20,7 @@ void prompt_fields_free(struct prompt_fields *fields);
 /* Reads a record, an object. *fields must be zeroed; the caller calls prompt_fields_free, also after a failure. Returns
  * VP_OK, or VP_ERR_FORMAT if a member has the wrong type. */
 vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, vp_error *error);
+uint32_t image_count_of(const vp_json *json); /* the number of images that the record names */
 
 /* The data set of a record: by its name, otherwise the fallback, otherwise by its style. NULL if it is none of the nine
  * known ones, or if it is captions but the record has its own question. */

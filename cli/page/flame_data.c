@@ -51,7 +51,8 @@ static size_t text_at(struct text_list *texts, const char *text) {
 
 /* ---- calls: launches that differ only in their times */
 struct calls {
-    const vp_launch **items; size_t count, capacity;
+    const vp_launch **items;
+    size_t count;
     size_t *places, place_count; /* a hash table of 1 + index; 0 if free. A power of two, at least twice the count */
 };
 static uint64_t call_hash(const vp_launch *launch) {
@@ -79,10 +80,7 @@ static size_t call_at(struct calls *calls, const vp_launch *launch) {
     }
     size_t place = call_place(calls, launch);
     if (calls->places[place]) return calls->places[place] - 1;
-    if (calls->count == calls->capacity) {
-        calls->capacity = calls->capacity ? 2 * calls->capacity : 128;
-        calls->items = resize(calls->items, calls->capacity, sizeof *calls->items);
-    }
+    calls->items = grown(calls->items, calls->count, sizeof *calls->items);
     calls->items[calls->count] = launch;
     calls->places[place] = ++calls->count;
     return calls->count - 1;

@@ -5,7 +5,6 @@
 #include "base/document.h"
 #include "page/page.h"
 #include "page/plot.h"
-#include "results/metrics.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -37,8 +37,7 @@ extern const int WIDE_PX[WIDE_COUNT], HALF_PX[HALF_COUNT]; /* widths of the draw
 int is_large(size_t configurations);
 int drawing_count(size_t configurations, int count);
 
-/* has_titles: only the widest drawing has titles; the
- * script copies them to the others. */
+/* has_titles: only the widest drawing has titles; the script copies them to the others. */
 struct plot {
     struct text_buffer *out; double width, height; struct scale x, y; int has_titles;
 };

@@ -238,10 +238,9 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler)
 }
 static vp_result write_json(struct text_buffer *out, const struct profiler *profiler) {
     vp_json_writer writer;
-    vp_result result;
     vp_json_writer_init_sink(&writer, text_sink, out, 2);
     put_profile(&writer, profiler);
-    result = vp_json_finish(&writer);
+    vp_result result = vp_json_finish(&writer);
     text_add_string(out, "\n");
     return result;
 }
@@ -326,9 +325,8 @@ static int has_first_line(const char *path, const char *head) {
 /* Records one step after a warm-up step, and a trace of it with --trace. */
 static int record_point(struct profiler *profiler, const struct pass_input *input, struct pass_result *run,
                         const char *worker) {
-    int code;
     profiler_step_begin(profiler);
-    code = profiler_step_run(profiler, input, run, 0, 0);
+    int code = profiler_step_run(profiler, input, run, 0, 0);
     if (!code) code = profiler_trace_begin(profiler, worker);
     if (code) return code;
     profiler_step_begin(profiler);
@@ -355,17 +353,16 @@ int profile_point(const struct profile_settings *settings, struct session *sessi
                   struct pass_result *run, const struct profile_place *place) {
     char name[120], worker[120], head[500], *path;
     struct profiler *profiler;
-    int code, is_there;
     if (settings->points == PROFILE_NONE || (settings->points == PROFILE_FIRST && !place->is_first)) return 0;
     snprintf(worker, sizeof worker, "config_%zu_sample_%lld", place->configuration_index, (long long)place->sample_id);
     snprintf(name, sizeof name, "profiler_results_%.90s.txt", worker);
     snprintf(head, sizeof head, "%.400s, sample %lld", place->file_name, (long long)place->sample_id);
     path = join_path(settings->output_dir, name);
-    is_there = has_first_line(path, head);
+    int is_there = has_first_line(path, head);
     free(path);
     if (is_there) return 0;
     profiler = zeroed(1, sizeof *profiler);
-    code = profiler_open(profiler, settings, session, input->engine.max_new_tokens);
+    int code = profiler_open(profiler, settings, session, input->engine.max_new_tokens);
     if (!code) code = record_point(profiler, input, run, worker);
     if (!code && profiler->steps) code = write_point(profiler, name, head);
     profiler_free(profiler);

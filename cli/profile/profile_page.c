@@ -32,6 +32,7 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
     const vp_layout *layout = layout_of(&request->input);
     const struct pass_result *run = profiler->timed.runs;
     struct text_buffer answer = {NULL, 0, 0};
+    char experts[48] = "";
     fact(facts, "question", request->sample.question);
     text_add(&answer, run->answer, run->answer_bytes);
     fact(facts, "answer", answer.data);
@@ -39,12 +40,10 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
     fact_line(facts, "model", "%.700s%s", request->model.name,
               request->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "");
     if (request->model.config.expert_count)
-        fact_line(facts, "knobs", "weights %s, top_k %d of %d, blocks %d of %d", profiler->settings->weights,
-                  request->input.engine.top_k, request->model.config.expert_count,
-                  request->input.engine.active_block_count, request->model.config.block_count);
-    else
-        fact_line(facts, "knobs", "weights %s, blocks %d of %d", profiler->settings->weights,
-                  request->input.engine.active_block_count, request->model.config.block_count);
+        snprintf(experts, sizeof experts, ", top_k %d of %d", request->input.engine.top_k,
+                 request->model.config.expert_count);
+    fact_line(facts, "knobs", "weights %s%s, blocks %d of %d", profiler->settings->weights, experts,
+              request->input.engine.active_block_count, request->model.config.block_count);
     for (size_t i = 0; i < request->sample.images.count; i++) {
         const vp_layout *cut = &request->cuts.each[i];
         fact(facts, "image", request->sample.images.items[i]);
@@ -86,19 +85,14 @@ static void facts_of_machine(struct text_list *facts, const struct profiler *pro
 int profile_page_write(const struct profiler *profiler) {
     char date[DATE_BYTES];
     struct text_buffer out = {NULL, 0, 0};
-    struct flame flame = {.model = profiler->request->model.name, .image = first_image(&profiler->request->sample),
-                          .question = profiler->request->sample.question,
-                          .device = vp_engine_device(profiler->session->engine), .date = date_text(date)};
+    struct flame flame = {
+        .model = profiler->request->model.name, .image = first_image(&profiler->request->sample),
+        .question = profiler->request->sample.question, .device = vp_engine_device(profiler->session->engine),
+        .date = date_text(date), .warnings = &profiler->timed.warnings, .on_device = profiler->on_gpu,
+        .request_count = profiler->steps, .total_ns = profiler->total_ns, .ops = &profiler->ops,
+        .stage_ns = profiler->stage_ns, .op_ns = profiler->op_ns, .request = profiler->kept.drawn};
     facts_of_request(&flame.facts, profiler);
     facts_of_machine(&flame.facts, profiler, date);
-    flame.warnings = &profiler->timed.warnings;
-    flame.on_device = profiler->on_gpu;
-    flame.request_count = profiler->steps;
-    flame.total_ns = profiler->total_ns;
-    flame.ops = &profiler->ops;
-    flame.stage_ns = profiler->stage_ns;
-    flame.op_ns = profiler->op_ns;
-    flame.request = profiler->kept.drawn;
     flame_page_write(&flame, &out);
     int code = file_write_text(profiler->settings->html, &out);
     if (!code) print_note("vlmprof: the page is in %s\n", profiler->settings->html);

@@ -8,7 +8,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/launcher.h"
-#include "measure/provenance.h"
 #include "vlmprof.h"
 
 #include <stdio.h>
@@ -54,14 +53,13 @@ int profiler_ceilings_rose(const struct profiler *profiler) {
 }
 int profiler_open(struct profiler *profiler, const struct profile_settings *settings, struct session *session,
                   int32_t new_tokens) {
-    int64_t row_count;
     profiler->settings = settings;
     profiler->session = session;
     profiler->on_gpu = gpu_of(session->engine) >= 0;
     profiler->launch_capacity = launch_bound(session->model, new_tokens);
     profiler->launches = resize(NULL, (size_t)profiler->launch_capacity, sizeof *profiler->launches);
-    row_count = profiler->launch_capacity + 64 < PROFILE_ROWS_MOST ? profiler->launch_capacity + 64
-                                                                   : (int64_t)PROFILE_ROWS_MOST;
+    int64_t row_count = profiler->launch_capacity + 64 < PROFILE_ROWS_MOST ? profiler->launch_capacity + 64
+                                                                           : (int64_t)PROFILE_ROWS_MOST;
     profiler->rows = resize(NULL, (size_t)row_count, sizeof *profiler->rows);
     vp_ops_init(&profiler->ops, profiler->rows, row_count, settings->groups, settings->stack_frames);
     profiler->ops.clock = profiler->on_gpu ? VP_OPS_DEVICE : VP_OPS_HOST;
@@ -270,25 +268,17 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
                       int64_t end_ns) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_times times = run->reply.times;
-    vp_trace_run traced = {0};
-    vp_result result;
-    int code;
+    const vp_trace_run traced = {
+        .begin_ns = run->engine_begin_ns, .device = profiler->on_gpu ? 0 : -1, .launches = profiler->launches,
+        .launch_count = recorded(run->reply.launch_count, profiler->launch_capacity), .spans = profiler->spans,
+        .span_count = recorded(run->reply.span_count, profiler->span_capacity), .times = &times,
+        .step_ns = run->reply.step_ns, .step_count = steps_of_reply(&run->reply)};
     times.ran[VP_STAGE_PREPROCESS] = times.ran[VP_STAGE_DETOK] = 0; /* they are already ranges */
-    traced.begin_ns = run->engine_begin_ns;
-    traced.device = profiler->on_gpu ? 0 : -1;
-    traced.launches = profiler->launches;
-    traced.launch_count = recorded(run->reply.launch_count, profiler->launch_capacity);
-    traced.spans = profiler->spans;
-    traced.span_count = recorded(run->reply.span_count, profiler->span_capacity);
-    traced.times = &times;
-    traced.step_ns = run->reply.step_ns;
-    traced.step_count = steps_of_reply(&run->reply);
-    if ((code = trace_failed(profiler, vp_trace_step_begin(profiler->trace, step, begin_ns, &error), &error)) != 0)
-        return code;
-    if ((code = trace_failed(profiler, vp_trace_ranges(profiler->trace, &profiler->ranges, &error), &error)) != 0)
-        return code;
-    if ((code = trace_failed(profiler, vp_trace_launches(profiler->trace, &traced, &error), &error)) != 0) return code;
-    result = vp_trace_step_end(profiler->trace, end_ns, &error);
+    int code = trace_failed(profiler, vp_trace_step_begin(profiler->trace, step, begin_ns, &error), &error);
+    if (!code) code = trace_failed(profiler, vp_trace_ranges(profiler->trace, &profiler->ranges, &error), &error);
+    if (!code) code = trace_failed(profiler, vp_trace_launches(profiler->trace, &traced, &error), &error);
+    if (code) return code;
+    vp_result result = vp_trace_step_end(profiler->trace, end_ns, &error);
     return result == VP_ERR_STATE ? 0 : trace_failed(profiler, result, &error); /* the start of the step did not fit */
 }
 int profiler_trace_end(struct profiler *profiler) {
@@ -342,7 +332,6 @@ int profiler_step_run(struct profiler *profiler, const struct pass_input *asked,
                       int record) {
     vp_error error = {VP_OK, -1, "", ""};
     struct pass_input input = *asked;
-    int64_t end_ns;
     vp_result result;
     input.engine.timing = VP_TIMING_KERNEL;
     input.engine.launches = profiler->launches;
@@ -354,7 +343,7 @@ int profiler_step_run(struct profiler *profiler, const struct pass_input *asked,
     input.ranges = &profiler->ranges;
     if ((result = request_run(profiler->session, &input, run, &error)) != VP_OK)
         return complain_result(exit_code_of(result), NULL, result, &error);
-    end_ns = vp_clock_ns();
+    int64_t end_ns = vp_clock_ns();
     if (!record) {
         reserve_launches(profiler, run->reply.launch_count);
         return 0;

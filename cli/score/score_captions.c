@@ -24,8 +24,10 @@ struct captions {
     int by_words;           /* 1 if texts are already words, separated by white space */
     int with_summary;       /* 1 with --json: a line with the summary comes last */
     size_t tokenised_count; /* texts that the built-in tokenizer split into words */
-    vp_caption_text *texts; size_t text_count, text_capacity; /* owned */
-    struct caption_row *rows; size_t row_count, row_capacity;
+    vp_caption_text *texts;
+    size_t text_count; /* owned */
+    struct caption_row *rows;
+    size_t row_count;
 };
 
 static void captions_clear(struct captions *captions) {
@@ -51,10 +53,7 @@ static int has_changed_text(struct captions *captions, const char *text, int is_
         own = resize(own, used + 1, 1);
         captions->tokenised_count++;
     }
-    if (captions->text_count == captions->text_capacity) {
-        captions->text_capacity = captions->text_capacity * 2 + 1024;
-        captions->texts = resize(captions->texts, captions->text_capacity, sizeof *captions->texts);
-    }
+    captions->texts = grown(captions->texts, captions->text_count, sizeof *captions->texts);
     captions->texts[captions->text_count].text = own;
     captions->texts[captions->text_count++].bytes = used;
     return strcmp(own, text) != 0;
@@ -62,21 +61,12 @@ static int has_changed_text(struct captions *captions, const char *text, int is_
 /* Adds a row without texts. `id` is a node of `json` or VP_JSON_NONE. The row is valid until the next one is added. */
 static struct caption_row *caption_add_row(struct captions *captions, const vp_json *json, uint32_t id,
                                            const char *id_key) {
-    if (captions->row_count == captions->row_capacity) {
-        captions->row_capacity = captions->row_capacity * 2 + 256;
-        captions->rows = resize(captions->rows, captions->row_capacity, sizeof *captions->rows);
-    }
+    captions->rows = grown(captions->rows, captions->row_count, sizeof *captions->rows);
     struct caption_row *row = &captions->rows[captions->row_count++];
     memset(row, 0, sizeof *row);
     row->first = captions->text_count;
     row->id_key = id_key;
-    if (id != VP_JSON_NONE) {
-        struct text_buffer text = {NULL, 0, 0};
-        vp_json_writer writer;
-        vp_json_writer_init_sink(&writer, text_sink, &text, 0);
-        json_node(&writer, json, id);
-        if (vp_json_finish(&writer) == VP_OK) row->id = text.data; else free(text.data);
-    }
+    row->id = json_text(json, id);
     return row;
 }
 /* Adds the texts of a row: the candidate, NULL for none, and the references of `object`. Sets the row's `trouble` if it
@@ -170,12 +160,11 @@ static int caption_summary(const struct captions *captions, const struct caption
     if (captions->with_summary) {
         struct text_buffer line = {NULL, 0, 0};
         vp_json_writer writer;
-        int code;
         summary_begin(&writer, &line);
         PUT(&writer, KEY("metric", metric_name), KEY("name", name), KEY("rows", captions->row_count),
             KEY("scored", scored->scored_count), KEY("unscored", (int64_t)(captions->row_count - scored->scored_count)),
             KEY("score", corpus_score(scored)));
-        code = summary_end(&writer, &line, source);
+        int code = summary_end(&writer, &line, source);
         free(line.data);
         if (code) return code;
     }
@@ -235,13 +224,12 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
     vp_json_writer writer;
     char *name = node_text(json, vp_json_get(json, object, "name"));
     uint32_t images = vp_json_get(json, object, "images");
-    int code;
     struct captions captions = {.by_words = job->by_words, .with_summary = job->json};
     for (uint32_t i = images + 1; i < json->nodes[images].end; i = json->nodes[i].end) {
         if (node_is(json, i, VP_JSON_OBJECT)) caption_add_object(&captions, scoring, json, i);
         else caption_add_row(&captions, json, VP_JSON_NONE, "id")->trouble = "expected one JSON object";
     }
-    code = captions_score(&captions, job->source, &scored);
+    int code = captions_score(&captions, job->source, &scored);
     if (!code) {
         vp_json_writer_init_sink(&writer, text_sink, &line, 0);
         put_caption_set(&writer, &captions, &scored, metric, name);
@@ -267,7 +255,7 @@ int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed 
     struct captions captions = {.by_words = job->by_words, .with_summary = job->json};
     for (size_t i = 0; i < job->line_count && !code; i++) {
         vp_error error = {VP_OK, -1, "", ""};
-        vp_result result = parse_json(parsed, job->lines[i], job->line_bytes[i], &error);
+        vp_result result = parse_json(parsed, job->lines[i].text, job->lines[i].bytes, &error);
         int is_object = result == VP_OK && node_is(&parsed->json, 0, VP_JSON_OBJECT);
         int is_set = is_object && node_is(&parsed->json, vp_json_get(&parsed->json, 0, "images"), VP_JSON_ARRAY);
         if (!i) are_sets = is_set;
@@ -277,7 +265,7 @@ int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed 
             const char *reason = result != VP_OK ? error.text
                                  : are_sets      ? "expected a set, like the first line"
                                                  : "expected one JSON object per image";
-            add_bad_line(&captions, &parsed->json, job->line_numbers[i], reason, error.offset);
+            add_bad_line(&captions, &parsed->json, job->lines[i].number, reason, error.offset);
             job->bad_lines++;
             if (are_sets && (code = captions_print(&captions, metric, job->name, job->source)) == 0)
                 captions_clear(&captions);

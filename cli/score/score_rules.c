@@ -260,12 +260,11 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
-    int is_empty;
-    vp_result result = parse_json(parsed, job->lines[line], job->line_bytes[line], &error);
+    vp_result result = parse_json(parsed, job->lines[line].text, job->lines[line].bytes, &error);
     scoring_clear(scoring);
     vp_json_begin_object(writer);
     if (result != VP_OK || !node_is(&parsed->json, 0, VP_JSON_OBJECT)) {
-        snprintf(reason, sizeof reason, "line %lld: %s (byte %lld)", (long long)job->line_numbers[line],
+        snprintf(reason, sizeof reason, "line %lld: %s (byte %lld)", (long long)job->lines[line].number,
                  result == VP_OK ? "expected one JSON object" : error.text,
                  (long long)(error.offset < 0 ? 0 : error.offset));
         trouble = reason;
@@ -287,7 +286,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     job->few_count += has_few_answers(scoring, (vp_score_metric)rule->metric);
     job->empty_count += scoring->sample.references && !scoring->sample.reference_count;
     job->whole_count += rule->metric == VP_SCORE_VQA_SEED && scoring->sample.is_plain_reference;
-    is_empty = scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0];
+    int is_empty = scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0];
     tally_add(&job->tally, outcome.score, outcome.is_unparsed, is_empty);
 }
 
@@ -310,15 +309,8 @@ int summary_end(vp_json_writer *writer, struct text_buffer *line, const char *so
 }
 
 static void score_add_line(struct score_job *job, const char *line, size_t bytes, int64_t number) {
-    if (job->line_count == job->line_capacity) {
-        job->line_capacity = job->line_capacity * 2 + 1024;
-        job->lines = resize(job->lines, job->line_capacity, sizeof *job->lines);
-        job->line_bytes = resize(job->line_bytes, job->line_capacity, sizeof *job->line_bytes);
-        job->line_numbers = resize(job->line_numbers, job->line_capacity, sizeof *job->line_numbers);
-    }
-    job->lines[job->line_count] = line;
-    job->line_bytes[job->line_count] = bytes;
-    job->line_numbers[job->line_count++] = number;
+    job->lines = grown(job->lines, job->line_count, sizeof *job->lines);
+    job->lines[job->line_count++] = (struct score_line){line, bytes, number};
 }
 /* Finds the lines of the text. Only \n ends a line, because texts may contain other separators. */
 static void score_lines(struct score_job *job) {
@@ -384,9 +376,9 @@ int score_read(struct score_job *job) {
 int score_check_lines(const struct score_job *job) {
     char text[160];
     for (size_t i = 0; i < job->line_count; i++)
-        if (job->line_bytes[i] > LINE_BYTES_MOST)
+        if (job->lines[i].bytes > LINE_BYTES_MOST)
             return complain(EXIT_INPUT, "%s: %s", job->source,
-                            line_limit_text(text, sizeof text, job->line_numbers[i], job->line_bytes[i]));
+                            line_limit_text(text, sizeof text, job->lines[i].number, job->lines[i].bytes));
     return 0;
 }
 
@@ -396,7 +388,7 @@ static int check_fields(const struct score_job *job, struct parsed *parsed) {
     struct text_buffer fields = {NULL, 0, 0};
     int is_there = 0;
     for (size_t i = 0; i < job->line_count && !is_there; i++) {
-        if (parse_json(parsed, job->lines[i], job->line_bytes[i], NULL) != VP_OK
+        if (parse_json(parsed, job->lines[i].text, job->lines[i].bytes, NULL) != VP_OK
             || !node_is(&parsed->json, 0, VP_JSON_OBJECT))
             continue;
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)

@@ -10,8 +10,12 @@
 struct score_job {
     const char *name, *source;     /* the requested metric; the file, or "stdin" */
     char *text; size_t text_bytes; /* the whole input */
-    const char **lines; size_t *line_bytes, line_count, line_capacity; /* lines of the text, without blank ones */
-    int64_t *line_numbers;         /* number of each line, for messages */
+    struct score_line {
+        const char *text;
+        size_t bytes;
+        int64_t number;
+    } * lines;
+    size_t line_count; /* not blank ones */
     struct tally tally;
     int bad_lines;      /* number of lines that are not JSON objects */
     const char *path;   /* the file; "-" is stdin */

@@ -39,10 +39,7 @@ void scoring_free(struct scoring *scoring) {
 }
 const char *scoring_own(struct scoring *scoring, char *text) {
     if (!text) return NULL;
-    if (scoring->owned_count == scoring->owned_capacity) {
-        scoring->owned_capacity = scoring->owned_capacity * 2 + 32;
-        scoring->owned = resize(scoring->owned, scoring->owned_capacity, sizeof *scoring->owned);
-    }
+    scoring->owned = grown(scoring->owned, scoring->owned_count, sizeof *scoring->owned);
     scoring->text_bytes += strlen(text);
     return scoring->owned[scoring->owned_count++] = text;
 }
@@ -201,10 +198,7 @@ void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty)
     if (isfinite(score)) {
         double before = score - tally->mean;
         if (tally->keeps_values && !tally->is_binary) {
-            if ((size_t)tally->scored_count == tally->value_capacity) {
-                tally->value_capacity = tally->value_capacity * 2 + 1024;
-                tally->values = resize(tally->values, tally->value_capacity, sizeof *tally->values);
-            }
+            tally->values = grown(tally->values, (size_t)tally->scored_count, sizeof *tally->values);
             tally->values[tally->scored_count] = score;
         }
         tally->mean += before / (double)++tally->scored_count;

@@ -10,7 +10,8 @@
 /* One row: its sample and the sample's memory, which the next row reuses. Zeroed before use. */
 struct scoring {
     vp_score_sample sample;
-    char **owned; size_t owned_count, owned_capacity; /* the texts of the row */
+    char **owned;
+    size_t owned_count;                               /* the texts of the row */
     const char **lists[3]; size_t capacities[3];      /* references, options, option names: pointers into `owned` */
     size_t text_bytes;                                /* total size of the row's texts */
     struct buffer scratch, more;                      /* for the score, and for the details next to it */
@@ -55,7 +56,7 @@ void scoring_as_run(struct scoring *scoring);
 struct tally {
     int is_binary;
     int keeps_values; /* 1: of fractional scores, for their interval; tally_free frees them */
-    double *values; size_t value_capacity;
+    double *values;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
     int64_t nearest_count; /* answers that name no option: the rule took the nearest one */
     double mean, spread;   /* statistics of the scored rows; spread: sum of squared distances from the mean (Welford) */

@@ -361,17 +361,6 @@ static void index_take_sets(struct journal_index *index, const vp_json *json, ui
     for (int32_t i = 0; i < index->set_count; i++, node = json->nodes[node].end)
         fields_read(json, node, &DATA, &index->sets[i].data);
 }
-/* A value as JSON on one line, malloc'ed; NULL if it is not there. */
-static char *object_text(const vp_json *json, uint32_t node) {
-    struct text_buffer text = {NULL, 0, 0};
-    vp_json_writer writer;
-    if (node == VP_JSON_NONE) return NULL;
-    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
-    json_node(&writer, json, node);
-    if (vp_json_finish(&writer) == VP_OK) return text.data;
-    free(text.data);
-    return NULL;
-}
 void add_plan_difference(struct text_buffer *out, const vp_json *json, uint32_t options, const char *ours) {
     /* of the plan, but not of its grid, which may grow */
     static const char *const names[] = {
@@ -384,8 +373,8 @@ void add_plan_difference(struct text_buffer *out, const vp_json *json, uint32_t 
     const size_t first = out->bytes;
     if (ours && parse_json(&own, ours, strlen(ours), NULL) != VP_OK) ours = NULL;
     for (size_t i = 0; ours && i < sizeof names / sizeof *names; i++) {
-        char *there = object_text(json, vp_json_get(json, options, names[i])),
-             *here = object_text(&own.json, vp_json_get(&own.json, 0, names[i]));
+        char *there = json_text(json, vp_json_get(json, options, names[i])),
+             *here = json_text(&own.json, vp_json_get(&own.json, 0, names[i]));
         if (there && here && strcmp(there, here))
             text_add_format(out, "%s --%s %.80s instead of %.80s", out->bytes > first ? "," : "", names[i], there,
                             here);
@@ -401,14 +390,13 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
                                      int64_t at) {
     int32_t known = index_configuration_find(index, json, vp_json_get(json, node, "file_name"));
     int64_t set = node_int(json, node, "set", 0);
-    struct index_configuration *configuration;
     if (known >= 0) {
         index->configurations[known].is_wanted = 1;
         return;
     }
     index->configurations =
         resize(index->configurations, (size_t)index->configuration_count + 1, sizeof *index->configurations);
-    configuration = &index->configurations[index->configuration_count++];
+    struct index_configuration *configuration = &index->configurations[index->configuration_count++];
     memset(configuration, 0, sizeof *configuration);
     configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
     configuration->set = (int32_t)set;
@@ -422,8 +410,8 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
 static void index_begin(struct journal_index *index, const vp_json *json, const char *plan) {
     snprintf(index->plan, sizeof index->plan, "%s", plan);
     fields_read(json, 0, &HEAD, &index->head);
-    index->server = object_text(json, vp_json_get(json, 0, "server"));
-    if (!index->options) index->options = object_text(json, vp_json_get(json, 0, "options"));
+    index->server = json_text(json, vp_json_get(json, 0, "server"));
+    if (!index->options) index->options = json_text(json, vp_json_get(json, 0, "options"));
     index_take_sets(index, json, vp_json_get(json, 0, "data"));
 }
 /* Returns 1 if a head has as many sets as the index; its configurations refer to them. */
@@ -471,10 +459,7 @@ static int index_has_taken_sample(struct journal_index *index, int32_t file, int
     if (set_index >= index->set_count) return 0;
     struct index_set *set = &index->sets[set_index];
     if (index_find(set, set->first, id)) return 0;
-    if (set->count == set->capacity) {
-        set->capacity = set->capacity * 2 + 64;
-        set->entries = resize(set->entries, set->capacity, sizeof *set->entries);
-    }
+    set->entries = grown(set->entries, set->count, sizeof *set->entries);
     size_t spot = index_place(set, set->first, id);
     memmove((void *)(set->entries + spot + 1), (const void *)(set->entries + spot),
             (set->count - spot) * sizeof *set->entries);
@@ -544,10 +529,7 @@ static int index_has_taken_noise(struct journal_index *index, int32_t file_index
     struct noise_line line;
     fields_read(json, vp_json_get(json, 0, "noise"), &NOISE_LINE, &line);
     if (line.from > at || (file->block_count && line.from < file->blocks[file->block_count - 1].at)) return 0;
-    if (file->block_count == file->block_capacity) {
-        file->block_capacity = file->block_capacity * 2 + 16;
-        file->blocks = resize(file->blocks, file->block_capacity, sizeof *file->blocks);
-    }
+    file->blocks = grown(file->blocks, file->block_count, sizeof *file->blocks);
     struct index_block *block = &file->blocks[file->block_count++];
     block->from = line.from;
     block->at = at;

@@ -48,7 +48,8 @@ struct index_entry {
 /* A data set. */
 struct index_set {
     struct data_line data;
-    struct index_entry **entries; size_t count, capacity;
+    struct index_entry **entries;
+    size_t count;
     size_t first; /* first entry of the current journal */
     int32_t configuration_count;
 };
@@ -78,7 +79,8 @@ struct index_file {
     int has_sums;     /* 1 if a line has a checksum, so all lines after it must have one */
     char *device;     /* device of its last session; NULL if not known */
     int64_t *sessions; size_t session_count; /* offsets of its session lines */
-    struct index_block *blocks; size_t block_count, block_capacity; /* ascending by `at` */
+    struct index_block *blocks;
+    size_t block_count; /* ascending by `at` */
 };
 
 struct journal_index {

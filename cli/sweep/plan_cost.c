@@ -12,7 +12,6 @@
 #include "sweep/ranks.h"
 #include "sweep/result_gather.h"
 #include "vlmprof.h"
-#include "vlmprof_config.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"

@@ -46,11 +46,8 @@ static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
     struct run_line line;
     vp_reply *reply = &line.pass.reply;
     fields_read(json, 0, is_served ? &SERVED_RUN : &RUN, &line);
-    if (measured->count == measured->capacity) {
-        measured->capacity = measured->capacity * 2 + 8;
-        measured->runs = resize(measured->runs, (size_t)measured->capacity, sizeof *measured->runs);
-        measured->marks = resize(measured->marks, (size_t)measured->capacity, sizeof *measured->marks);
-    }
+    measured->runs = grown(measured->runs, (size_t)measured->count, sizeof *measured->runs);
+    measured->marks = grown(measured->marks, (size_t)measured->count, sizeof *measured->marks);
     if (reply->step_ns && line.step_count < reply->token_count) { /* no step times, or not all */
         reply->step_ns = resize(reply->step_ns, (size_t)reply->token_count + 1, sizeof *reply->step_ns);
         for (int32_t i = line.step_count; i <= reply->token_count; i++) reply->step_ns[i] = 0;
@@ -157,7 +154,6 @@ int measured_read(struct journal_index *index, const struct index_configuration 
 vp_result find_outliers(const double *values, size_t count, double threshold, double *scratch, uint8_t *flags,
                         struct outliers *outliers) {
     struct outliers out = {0};
-    double scale;
     if (!(threshold > 0.0) || !vp_statistics_all_finite(values, count)) return VP_ERR_RANGE;
     if (count < OUTLIER_COUNT_MIN) return VP_ERR_UNSUPPORTED;
     memcpy(scratch, values, count * sizeof *values);
@@ -165,7 +161,7 @@ vp_result find_outliers(const double *values, size_t count, double threshold, do
     out.median = vp_statistics_percentile(scratch, count, 50.0);
     for (size_t i = 0; i < count; i++) scratch[i] = fabs(values[i] - out.median);
     if (!vp_statistics_all_finite(scratch, count)) return VP_ERR_RANGE;
-    scale = 1.253314 * vp_statistics_mean(scratch, count);
+    double scale = 1.253314 * vp_statistics_mean(scratch, count);
     vp_sort_double(scratch, count);
     out.mad = vp_statistics_percentile(scratch, count, 50.0);
     if (out.mad > 0.0) scale = out.mad / 0.6745;
@@ -201,10 +197,7 @@ void gathered_free(struct gathered *gathered) {
 /* Numbers that are not finite are not added. */
 static void list_add(struct number_list *list, double value) {
     if (!isfinite(value)) return;
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity * 2 + 64;
-        list->values = resize(list->values, list->capacity, sizeof *list->values);
-    }
+    list->values = grown(list->values, list->count, sizeof *list->values);
     list->values[list->count++] = value;
 }
 size_t gathered_session(const struct gathered *gathered, int32_t file, int64_t at) {
@@ -459,7 +452,6 @@ static void gather_point(struct gathered *gathered, const struct measured *measu
     const struct point *point = &measured->point;
     vp_score_outcome outcome;
     struct scoring scoring;
-    double accuracy;
     if (point->is_served) gather_twins(gathered, measured);
     if (measured->has_fidelity) gather_fidelity(gathered, &measured->fidelity);
     if (point->is_served) gather_served(gathered, measured); else gather_layout(gathered, &measured->sizes);
@@ -468,7 +460,7 @@ static void gather_point(struct gathered *gathered, const struct measured *measu
     for (int i = 0; measured->stop && i <= STOP_LAST_; i++) gathered->stops[i] += !strcmp(measured->stop, stop_name(i));
     if (point->run_count) gather_runs(gathered, measured, file);
     score_point(point, &scoring, &outcome);
-    accuracy = outcome.is_unparsed ? 0 : outcome.score;
+    double accuracy = outcome.is_unparsed ? 0 : outcome.score;
     list_add(&gathered->lists[LIST_ACCURACY], accuracy);
     tally_add(&gathered->tally, accuracy, 0, 0);
     gathered->unparsed_count += point->run_count && outcome.is_unparsed;

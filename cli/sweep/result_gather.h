@@ -40,7 +40,9 @@ struct measured {
     struct sample sample; /* id, prompt; record: the sample's metadata */
     struct point point;   /* in the form of measure/record.h; it refers to the members here */
     struct sizes sizes; struct served_sizes served_sizes; /* sizes of the point's layout, or of the sent data */
-    struct pass_result *runs; struct run_mark *marks; int32_t count, capacity; /* in the order in which they ran */
+    struct pass_result *runs;
+    struct run_mark *marks;
+    int32_t count;           /* in the order in which they ran */
     int64_t stamps, retries; /* clock reads of one request; repeated attempts of all runs */
     char *failed, *stop; /* why it failed, or what ended its runs; the other one is NULL */
     struct bare_pair bare; /* a pair of runs with and without stage times; all 0 if there is none */
@@ -112,7 +114,10 @@ enum {
     LIST_COUNT
 };
 
-struct number_list { double *values; size_t count, capacity; };
+struct number_list {
+    double *values;
+    size_t count;
+};
 struct used_session { int32_t file; int64_t at; }; /* the journal, and the session's byte offset in it */
 
 /* A point's first run, for comparison with later runs of similar work: the ms and the work of each stage. */

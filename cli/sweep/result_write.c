@@ -14,7 +14,6 @@
 #include "results/fields.h"
 #include "sweep/result_gather.h"
 #include "score/scoring.h"
-#include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
@@ -110,7 +109,7 @@ static void put_step_statistics(vp_json_writer *writer, const struct gathered *g
         grouped[starts[(size_t)at->values[i]] + fill[(size_t)at->values[i]]++] = values->values[i];
     PUT(writer, KEY_OBJECT("T_decode_per_step_stats"));
     for (size_t position = 1; position <= positions; position++) {
-        struct number_list one = {grouped + starts[position], fill[position], fill[position]};
+        struct number_list one = {grouped + starts[position], fill[position]};
         char key[32];
         snprintf(key, sizeof key, "pos_%zu", position);
         PUT(writer, KEY_OBJECT(key));
@@ -147,21 +146,18 @@ static double most_frequent(const double *sorted, size_t count) {
     return sorted[best];
 }
 
-/* {"CROPS": number of rows with so many crops, ...} */
-static void put_crops(vp_json_writer *writer, const struct gathered *gathered) {
+/* {"VALUE": how often the list has this integer, ...} */
+static void put_counts(vp_json_writer *writer, const char *name, const struct number_list *list) {
     double *sorted = NULL;
     vp_statistics statistics;
-    PUT(writer, KEY_OBJECT("selected_crops_distribution"));
-    if (list_has_statistics(&gathered->lists[LIST_CROPS], &statistics, &sorted)) {
-        size_t start = 0;
-        for (size_t i = 1; i <= statistics.count; i++) {
+    PUT(writer, KEY_OBJECT(name));
+    if (list_has_statistics(list, &statistics, &sorted))
+        for (size_t i = 0, next; i < list->count; i = next) {
             char key[32];
-            if (i < statistics.count && !(sorted[i] > sorted[start])) continue;
-            snprintf(key, sizeof key, "%d", (int)sorted[start]);
-            put_int(writer, key, (int64_t)(i - start));
-            start = i;
+            for (next = i + 1; next < list->count && !(sorted[next] > sorted[i]);) next++;
+            snprintf(key, sizeof key, "%.0f", sorted[i]);
+            put_int(writer, key, (int64_t)(next - i));
         }
-    }
     vp_json_end_object(writer);
     free(sorted);
 }
@@ -187,56 +183,41 @@ static int has_usual(const struct gathered *gathered, struct usual *usual) {
 /* Writes crops, tokens, and the numbers of runs. */
 static void put_vision(vp_json_writer *writer, const struct index_configuration *configuration,
                        const struct gathered *gathered) {
-    const struct field_pair no_pair = {-1, -1};
-    struct usual found, *usual = has_usual(gathered, &found) ? &found : NULL;
-    struct result_vision vision;
-    vision.target_vision_tokens_mean = list_mean(&gathered->lists[LIST_TARGET]);
-    vision.target_vision_tokens_std = list_std(&gathered->lists[LIST_TARGET]);
-    vision.actual_vision_tokens_mean = list_mean(&gathered->lists[LIST_ACTUAL]);
-    vision.actual_vision_tokens_std = list_std(&gathered->lists[LIST_ACTUAL]);
-    vision.max_crops = configuration->knobs.max_crops;
-    vision.theoretical_num_crops = usual ? usual->tiling.first * usual->tiling.second : -1;
-    vision.theoretical_tiling = usual ? usual->tiling : no_pair;
-    vision.theoretical_image_size = usual ? usual->canvas : no_pair;
-    vision.theoretical_vision_tokens = usual ? usual->tokens : -1;
-    vision.num_runs = gathered->run_count;
-    vision.num_outlier_runs = gathered->outlier_count;
-    vision.num_throttled_runs = gathered->throttled_count;
-    vision.num_retries = gathered->retry_count;
-    put_crops(writer, gathered);
+    const struct number_list *target = &gathered->lists[LIST_TARGET], *actual = &gathered->lists[LIST_ACTUAL];
+    struct usual usual = {{-1, -1}, {-1, -1}, -1};
+    const int is_known = has_usual(gathered, &usual);
+    const struct result_vision vision = {
+        .target_vision_tokens_mean = list_mean(target), .target_vision_tokens_std = list_std(target),
+        .actual_vision_tokens_mean = list_mean(actual), .actual_vision_tokens_std = list_std(actual),
+        .max_crops = configuration->knobs.max_crops,
+        .theoretical_num_crops = is_known ? usual.tiling.first * usual.tiling.second : -1,
+        .theoretical_tiling = usual.tiling, .theoretical_image_size = usual.canvas,
+        .theoretical_vision_tokens = usual.tokens, .num_runs = gathered->run_count,
+        .num_outlier_runs = gathered->outlier_count, .num_throttled_runs = gathered->throttled_count,
+        .num_retries = gathered->retry_count};
+    put_counts(writer, "selected_crops_distribution", &gathered->lists[LIST_CROPS]); /* of rows */
     fields_put(writer, &RESULT_VISION, &vision);
-    vp_json_key(writer, "stops"); /* number of points by what ended their runs */
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("stops")); /* number of points by what ended their runs */
     for (int i = 1; i <= STOP_LAST_; i++) put_int(writer, stop_name(i), gathered->stops[i]);
     vp_json_end_object(writer);
 }
 
+static struct field_range ends_of(vp_estimate estimate) { return (struct field_range){estimate.low, estimate.high}; }
 static vp_estimate list_accuracy(const struct number_list *scores) { return mean_score(scores->values, scores->count); }
 static void put_accuracy(vp_json_writer *writer, const struct index_set *set, const struct gathered *gathered) {
-    const vp_estimate estimate = list_accuracy(&gathered->lists[LIST_ACCURACY]);
-    const struct field_range accuracy = {estimate.low, estimate.high};
-    struct result_accuracy result;
-    result.accuracy = list_mean(&gathered->lists[LIST_ACCURACY]);
-    result.accuracy_std = list_std(&gathered->lists[LIST_ACCURACY]);
-    result.accuracy_metric = set->data.metric;
-    result.accuracy_from = NULL;
-    result.accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count;
-    result.accuracy_reason = gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with";
-    result.accuracy_standard_error = tally_error(&gathered->tally);
-    result.accuracy_interval = accuracy;
-    result.num_unparsed = gathered->unparsed_count;
-    result.num_truncated = gathered->truncated_count;
-    result.num_empty = gathered->empty_count;
-    result.selected_crops_mean = list_mean(&gathered->lists[LIST_CROPS]);
-    result.selected_crops_std = list_std(&gathered->lists[LIST_CROPS]);
+    const struct number_list *scores = &gathered->lists[LIST_ACCURACY], *crops = &gathered->lists[LIST_CROPS];
+    const struct result_accuracy result = {
+        .accuracy = list_mean(scores), .accuracy_std = list_std(scores), .accuracy_metric = set->data.metric,
+        .accuracy_count = (int64_t)scores->count,
+        .accuracy_reason = scores->count ? NULL : "no record has answers to compare with",
+        .accuracy_standard_error = tally_error(&gathered->tally), .accuracy_interval = ends_of(list_accuracy(scores)),
+        .num_unparsed = gathered->unparsed_count, .num_truncated = gathered->truncated_count,
+        .num_empty = gathered->empty_count, .selected_crops_mean = list_mean(crops),
+        .selected_crops_std = list_std(crops)};
     fields_put(writer, &RESULT_ACCURACY, &result);
 }
 
 /* ---- comparison with a baseline */
-static struct field_range ends_of(vp_estimate estimate) {
-    const struct field_range range = {estimate.low, estimate.high};
-    return range;
-}
 static double list_sum(const struct number_list *list) {
     double sum = 0;
     for (size_t i = 0; i < list->count; i++) sum += list->values[i];
@@ -294,21 +275,9 @@ static struct result_fidelity fidelity_of(const struct gathered *gathered) {
     return all;
 }
 static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered) {
-    const struct number_list *first = &gathered->lists[LIST_FIRST_DIFFERENCE];
     const struct result_fidelity result = fidelity_of(gathered);
-    double *sorted = NULL;
-    vp_statistics statistics;
     fields_put(writer, &RESULT_FIDELITY, &result);
-    PUT(writer, KEY_OBJECT("first_difference_distribution"));
-    if (list_has_statistics(first, &statistics, &sorted))
-        for (size_t i = 0, next; i < first->count; i = next) {
-            char key[32];
-            for (next = i + 1; next < first->count && !(sorted[next] > sorted[i]);) next++;
-            snprintf(key, sizeof key, "%.0f", sorted[i]);
-            put_int(writer, key, (int64_t)(next - i));
-        }
-    vp_json_end_object(writer);
-    free(sorted);
+    put_counts(writer, "first_difference_distribution", &gathered->lists[LIST_FIRST_DIFFERENCE]);
 }
 
 /* ---- a row */
@@ -348,9 +317,7 @@ static void put_run_flags(vp_json_writer *writer, const struct measured *measure
         if (is_outlier) vp_json_bool(writer, is_outlier[i]); else vp_json_null(writer);
     PUT(writer, END_ARRAY, KEY_ARRAY("throttled"));
     for (int32_t i = 0; i < count; i++) vp_json_bool(writer, measured->marks[i].is_throttled);
-    vp_json_end_array(writer);
-    vp_json_key(writer, "session"); /* the index in session_list */
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("session")); /* the index in session_list */
     for (int32_t i = 0; i < count; i++)
         vp_json_int(writer, (int64_t)gathered_session(gathered, file, measured->marks[i].session));
     PUT(writer, END_ARRAY, KEY_ARRAY("telemetry"));
@@ -358,13 +325,11 @@ static void put_run_flags(vp_json_writer *writer, const struct measured *measure
         const char *telemetry = measured->marks[i].telemetry;
         if (telemetry) vp_json_raw(writer, telemetry, strlen(telemetry)); else vp_json_null(writer);
     }
-    vp_json_end_array(writer);
-    PUT(writer, KEY_ARRAY("steal_percent")); /* noise of the run's block */
+    PUT(writer, END_ARRAY, KEY_ARRAY("steal_percent")); /* noise of the run's block */
     for (int32_t i = 0; i < count; i++) json_double_or_null(writer, measured->marks[i].noise.steal_percent);
     PUT(writer, END_ARRAY, KEY_ARRAY("other_cpu_percent"));
     for (int32_t i = 0; i < count; i++) json_double_or_null(writer, measured->marks[i].noise.other_cpu_percent);
-    PUT(writer, END_ARRAY);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
 }
 static double ms_of(int64_t ns) { return ns > 0 ? (double)ns / 1e6 : (double)NAN; }
 /* Writes the measurement of the point: its runs, their flags, and the cost of measuring. */
@@ -375,19 +340,14 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
     uint8_t *is_outlier = zeroed((size_t)measured->count, 1);
     struct outliers outliers;
     const int known = can_find_outliers(measured, is_outlier, &outliers), slow_first = known ? outliers.slow_first : -1;
-    struct measured_row row;
-    struct measured_cost cost;
-    row.stop = measured->stop;
-    row.num_runs = ran ? measured->count : 0;
-    row.T_total_p50 = spread.value;
-    row.T_total_p50_interval = ((struct field_range){spread.low, spread.high});
-    row.decode_tokens_per_s = ran ? measured_decode_rate(measured) : (double)NAN;
-    row.output_tokens_per_s = ran ? measured_output_rate(measured) : (double)NAN;
-    row.slow_first_run = slow_first;
-    cost.stamps = measured->stamps;
-    cost.T_total_bare = ms_of(measured->bare.bare_ns);
-    cost.T_total_staged = ms_of(measured->bare.staged_ns);
-    cost.num_retries = measured->retries;
+    const struct measured_row row = {
+        .stop = measured->stop, .num_runs = ran ? measured->count : 0, .T_total_p50 = spread.value,
+        .T_total_p50_interval = ends_of(spread),
+        .decode_tokens_per_s = ran ? measured_decode_rate(measured) : (double)NAN,
+        .output_tokens_per_s = ran ? measured_output_rate(measured) : (double)NAN, .slow_first_run = slow_first};
+    const struct measured_cost cost = {
+        .stamps = measured->stamps, .T_total_bare = ms_of(measured->bare.bare_ns),
+        .T_total_staged = ms_of(measured->bare.staged_ns), .num_retries = measured->retries};
     fields_put(writer, &MEASURED, &row);
     put_run_flags(writer, measured, gathered, file, known ? is_outlier : NULL);
     fields_put(writer, &MEASURED_COST, &cost);
@@ -406,12 +366,10 @@ static void put_row(vp_json_writer *writer, const struct measured *measured, con
     const struct point *point = &measured->point;
     vp_score_outcome outcome;
     struct scoring scoring;
-    struct row_head head;
+    const struct row_head head = {
+        .sample_id = point->sample->id, .status = point->reason ? "failed" : "ok", .reason = point->reason};
     score_point(point, &scoring, &outcome);
     vp_json_begin_object(writer);
-    head.sample_id = point->sample->id;
-    head.status = point->reason ? "failed" : "ok";
-    head.reason = point->reason;
     fields_put(writer, &ROW_HEAD, &head);
     if (point->is_served) put_served_layout(writer, point, &measured->served_sizes);
     else fields_put(writer, &SIZES, &measured->sizes);
@@ -451,10 +409,9 @@ static void put_session(vp_json_writer *writer, struct journal_index *index, con
 }
 static void put_sessions(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
     char from[40], to[40];
-    struct result_time times;
-    times.measured_from = date_of(gathered->first_s, from);
-    times.measured_to = date_of(gathered->last_s, to);
-    times.sessions = (int64_t)gathered->session_count;
+    const struct result_time times = {.measured_from = date_of(gathered->first_s, from),
+                                      .measured_to = date_of(gathered->last_s, to),
+                                      .sessions = (int64_t)gathered->session_count};
     fields_put(writer, &RESULT_TIME, &times);
     vp_json_key(writer, "provenance"); /* the latest session, with its cold first request */
     put_session(writer, index, gathered->session_count ? &gathered->sessions[gathered->session_count - 1] : NULL);
@@ -469,32 +426,27 @@ static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, c
            stamps = list_mean(&gathered->lists[LIST_STAMPS]);
     const vp_estimate none = estimate_none();
     vp_paired difference = {.mean = none, .relative_mean = none, .relative_median = none};
-    struct tool_cost cost;
     int paired = bare->count == staged->count && bare->count
                  && vp_statistics_paired(bare->values, staged->values, bare->count, scratch, &difference) == VP_OK;
-    if (gathered->session_count && gathered->sessions[gathered->session_count - 1].at >= 0
-        && has_read_line(writer, index, gathered->sessions[gathered->session_count - 1].file,
-                         gathered->sessions[gathered->session_count - 1].at))
-        stamp_ns = node_number(
-            &index->scratch.json,
-            vp_json_get(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "session"), "stamp_cost_ns"));
-    cost.stamps_per_request = stamps;
-    cost.stamp_cost_ns = stamp_ns;
-    cost.stamps_share = stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6);
-    cost.bare_pairs = paired ? (int64_t)difference.count : 0;
-    cost.bare_difference_ms = difference.mean.value;
-    cost.bare_difference_ms_interval = ends_of(difference.mean);
-    cost.bare_difference_share = difference.relative_mean.value;
-    cost.bare_difference_share_interval = ends_of(difference.relative_mean);
-    cost.bare_difference_share_median = difference.relative_median.value;
-    cost.bare_difference_share_median_interval = ends_of(difference.relative_median);
+    const struct used_session *last = gathered->session_count ? gathered->sessions + gathered->session_count - 1 : NULL;
+    const vp_json *json = &index->scratch.json;
+    if (last && last->at >= 0 && has_read_line(writer, index, last->file, last->at))
+        stamp_ns = node_number(json, vp_json_get(json, vp_json_get(json, 0, "session"), "stamp_cost_ns"));
+    const struct tool_cost cost = {
+        .stamps_per_request = stamps, .stamp_cost_ns = stamp_ns,
+        .stamps_share = stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6),
+        .bare_pairs = paired ? (int64_t)difference.count : 0, .bare_difference_ms = difference.mean.value,
+        .bare_difference_ms_interval = ends_of(difference.mean),
+        .bare_difference_share = difference.relative_mean.value,
+        .bare_difference_share_interval = ends_of(difference.relative_mean),
+        .bare_difference_share_median = difference.relative_median.value,
+        .bare_difference_share_median_interval = ends_of(difference.relative_median)};
     fields_put_object(writer, "tool_cost", &TOOL_COST, &cost);
     free(scratch);
 }
 static void put_kernel_pass(vp_json_writer *writer, struct journal_index *index,
                             const struct index_configuration *configuration) {
-    vp_json_key(writer, "kernel_pass"); /* shapes with separately timed kernels; idle: device minus kernels */
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("kernel_pass")); /* shapes with separately timed kernels; idle: device minus kernels */
     for (size_t i = 0; i < index->shape_count; i++) {
         if (&index->configurations[index->shapes[i].configuration] != configuration
             || !has_read_line(writer, index, index->shapes[i].file, index->shapes[i].at))
@@ -573,23 +525,15 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
                             const struct index_configuration *configuration, const struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
     const int is_server = knobs_are_served(&configuration->knobs);
-    struct result_head head;
-    head.schema = RESULT_SCHEMA;
-    head.plan = index->plan;
-    head.status = gathered->missing_count ? "partial" : gathered->failed_count ? "complete with failures" : "complete";
-    head.num_failed = gathered->failed_count;
-    head.num_ok = gathered->ok_count;
-    head.num_missing = gathered->missing_count;
-    head.num_samples = set->data.num_samples;
-    head.num_runs_per_sample = index->head.num_runs_per_sample;
-    head.timing = index->head.timing;
-    head.synthetic = index->head.synthetic;
-    head.model = is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->head.model;
-    head.architecture = index->head.architecture;
-    head.dataset_name = set->data.task;
-    head.data = set->data.path;
-    head.data_hash = set->data.content_hash;
-    head.max_new_tokens = set->data.max_new_tokens;
+    const struct result_head head = {
+        .schema = RESULT_SCHEMA, .plan = index->plan,
+        .status = gathered->missing_count  ? "partial" : gathered->failed_count ? "complete with failures" : "complete",
+        .num_failed = gathered->failed_count, .num_ok = gathered->ok_count, .num_missing = gathered->missing_count,
+        .num_samples = set->data.num_samples, .num_runs_per_sample = index->head.num_runs_per_sample,
+        .timing = index->head.timing, .synthetic = index->head.synthetic,
+        .model = is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->head.model,
+        .architecture = index->head.architecture, .dataset_name = set->data.task, .data = set->data.path,
+        .data_hash = set->data.content_hash, .max_new_tokens = set->data.max_new_tokens};
     fields_put(writer, &RESULT, &head);
     put_setting(writer, index, &configuration->knobs);
     put_accuracy(writer, set, gathered);
@@ -697,11 +641,10 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
 static int write_file(struct journal_index *index, const struct index_configuration *configuration,
                       const struct gathered *gathered, const char *path, struct out_file *file) {
     vp_json_writer writer;
-    int code;
     file->result = vp_output_open(path, &file->output, &file->error);
     if (file->result != VP_OK) return 0;
     vp_json_writer_init_sink(&writer, out_sink, file, 1);
-    code = put_result(&writer, index, configuration, gathered);
+    int code = put_result(&writer, index, configuration, gathered);
     if (!code && vp_json_finish(&writer) != VP_OK && file->result == VP_OK)
         code = complain(EXIT_WORK, "%s: %s", path, vp_result_text(writer.result));
     out_sink(file, "\n", 1);
@@ -818,15 +761,14 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
     const struct median_range *total = &summary->p50[METRIC_TOTAL];
     const double unknown = (double)NAN;                        /* no range is shown */
     text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
-    text_list_add(cells, "%lld", (long long)summary->sample_count);
-    text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
+    CELLS(cells, number_whole(summary->sample_count).text,
+          number_measured(total->median, total->low, total->high).text);
     for (size_t k = first; k < sizeof columns / sizeof *columns; k++)
         text_list_add(cells, "%s", number_value(summary->p50[columns[k]].median, summary->p50[columns[k]].low,
                                                 summary->p50[columns[k]].high).text);
-    text_list_add(cells, "%s", number_measured(summary->output_rate, unknown, unknown).text);
-    text_list_add(cells, "%lld", (long long)summary->accuracy_count);
-    text_list_add(cells, "%s",
-                  number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text);
+    CELLS(cells, number_measured(summary->output_rate, unknown, unknown).text,
+          number_whole(summary->accuracy_count).text,
+          number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text);
 }
 /* The cost of the images, if --twins measured it. */
 static void add_twins(struct document *document, const struct summaries *all) {
@@ -839,12 +781,11 @@ static void add_twins(struct document *document, const struct summaries *all) {
         if (!cells)
             cells = document_table(document, "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
         text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
-        text_list_add(cells, "%d", twins->pairs);
-        text_list_add(cells, "%s",
-                      number_measured(twins->difference.median, twins->difference.low, twins->difference.high).text);
-        text_list_add(cells, "%s", number_measured(twins->image_ms, unknown, unknown).text);
-        text_list_add(cells, "%s", number_measured(twins->text_ms, unknown, unknown).text);
-        text_list_add(cells, "%s", number_measured(twins->floor_ms, unknown, unknown).text);
+        CELLS(cells, number_whole(twins->pairs).text,
+              number_measured(twins->difference.median, twins->difference.low, twins->difference.high).text,
+              number_measured(twins->image_ms, unknown, unknown).text,
+              number_measured(twins->text_ms, unknown, unknown).text,
+              number_measured(twins->floor_ms, unknown, unknown).text);
     }
     if (cells) document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
 }
@@ -876,11 +817,9 @@ static void add_fidelity(struct document *document, const struct summaries *all)
 int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
     struct document document = {NULL, 0, NULL};
-    struct text_list *cells;
-    int is_served;
     if (!all->count) return 0;
-    is_served = all->items[0].is_served; /* a journal belongs to servers or to the engine */
-    cells = document_table(
+    int is_served = all->items[0].is_served; /* a journal belongs to servers or to the engine */
+    struct text_list *cells = document_table(
         &document,
         is_served
             ? "P50 over samples, ms|n|T_total|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy"

@@ -1,6 +1,5 @@
-/* result_write.h: turns journals into one result file per configuration.
- * A journal's index comes in; JSON files and their summaries go out. Functions that can fail print an
- * error on stderr and return 0 or an exit code. */
+/* result_write.h: turns journals into one result file per configuration. A journal's index comes in; JSON files and
+ * their summaries go out. Functions that can fail print an error on stderr and return 0 or an exit code. */
 #ifndef VLMPROF_CLI_RESULT_WRITE_H
 #define VLMPROF_CLI_RESULT_WRITE_H
 #include "results/metrics.h"

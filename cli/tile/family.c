@@ -34,12 +34,11 @@ static int is_near_one(const char *name, const char *words) {
 static int unknown_family(const char *option, const char *name) {
     struct text_buffer near = {NULL, 0, 0};
     const vp_family_preset *preset;
-    int code;
     for (int32_t i = 0; (preset = vp_family_at(i)) != NULL; i++)
         if (is_near_one(name, preset->name) || is_near_one(name, preset->aliases))
             text_add_format(&near, "%s%s", near.bytes ? ", " : "; did you mean ", preset->name);
-    code = complain(EXIT_USAGE, "--%s: unknown family \"%.60s\"%.500s%s vlmprof tile --list_families shows all", option,
-                    name, near.bytes ? near.data : "", near.bytes ? "?" : ";");
+    int code = complain(EXIT_USAGE, "--%s: unknown family \"%.60s\"%.500s%s vlmprof tile --list_families shows all",
+                        option, name, near.bytes ? near.data : "", near.bytes ? "?" : ";");
     free(near.data);
     return code;
 }

@@ -26,7 +26,8 @@ struct image_size {
 };
 struct family_job {
     vp_family *families; size_t family_count;
-    struct image_size *sizes; size_t size_count, size_capacity;
+    struct image_size *sizes;
+    size_t size_count;
     int compare;   /* 1 if the option is given */
     int has_files; /* 1 if a size comes from a file, so rows show file names */
     struct table_stream stream;
@@ -60,10 +61,7 @@ static const struct table_column COUNT_COLUMNS[] = {
     SHOWN(marker_tokens, "markers", 8), SHOWN(total_tokens, "tokens", 8), {LINE(file), NULL, ""}};
 
 static struct image_size *add_size(struct family_job *job, int64_t width, int64_t height, const char *file) {
-    if (job->size_count == job->size_capacity) {
-        job->size_capacity = job->size_capacity * 2 + 16;
-        job->sizes = resize(job->sizes, job->size_capacity, sizeof *job->sizes);
-    }
+    job->sizes = grown(job->sizes, job->size_count, sizeof *job->sizes);
     struct image_size *size = &job->sizes[job->size_count++];
     memset(size, 0, sizeof *size);
     size->width = width;
@@ -390,14 +388,13 @@ static void list_families_json(void) {
 }
 
 int tile_families_run(const struct family_settings *settings) {
-    int code = 0;
     struct family_job job = {
         .stream.csv = settings->csv, .stream.json = settings->json, .compare = settings->compare != NULL};
     if (settings->list_families) {
         if (job.stream.json) list_families_json(); else list_families();
         return 0;
     }
-    code = families_of(&job, settings);
+    int code = families_of(&job, settings);
     if (!code && !settings->sizes && !settings->operand_count)
         code = complain(EXIT_USAGE, "tile needs sizes (640x480), image files, folders, or --sizes LIST");
     for (size_t i = 0; i < settings->operand_count && !code; i++) code = add_operand(&job, settings->operands[i]);

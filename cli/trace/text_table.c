@@ -24,10 +24,7 @@ uint32_t text_table_add(struct text_table *table, const char *text) {
     size_t at = (size_t)hash_text(HASH_START, text) & (table->slot_count - 1);
     for (; table->slots[at] != NO_INDEX; at = (at + 1) & (table->slot_count - 1))
         if (!strcmp(text_table_at(table, table->slots[at]), text)) return table->slots[at];
-    if (table->count == table->capacity) {
-        table->capacity = table->capacity ? table->capacity * 2 : 256;
-        table->starts = resize(table->starts, table->capacity, sizeof *table->starts);
-    }
+    table->starts = grown(table->starts, table->count, sizeof *table->starts);
     table->starts[table->count] = table->text.bytes;
     text_add(&table->text, text, strlen(text) + 1);
     table->slots[at] = table->count;

@@ -345,37 +345,35 @@ static trace_category category_of(struct trace *trace, const char *text) {
     if (trace->unknown.count < 1000) text_table_add(&trace->unknown, text);
     return TRACE_OP;
 }
+/* Adds a number or a text, spelled as in the file. */
+static void add_spelled(struct text_buffer *text, const vp_json *json, uint32_t node) {
+    if (node_is(json, node, VP_JSON_STRING) || node_is(json, node, VP_JSON_NUMBER))
+        text_add(text, json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+    else text_add(text, "-", 1);
+}
+/* The number of a text, which is freed. A new one has no label. */
+static uint32_t labelled(struct text_table *table, struct text_buffer *text, uint32_t **labels, uint32_t *count) {
+    const uint32_t index = text_table_add(table, text->data);
+    free(text->data);
+    if (index == *count) {
+        *labels = grown(*labels, *count, sizeof **labels);
+        (*labels)[(*count)++] = NO_INDEX;
+    }
+    return index;
+}
 /* The number of a process. */
 static uint32_t process_of(struct trace *trace, const vp_json *json, uint32_t node) {
     struct text_buffer text = {NULL, 0, 0};
-    if (node_is(json, node, VP_JSON_STRING) || node_is(json, node, VP_JSON_NUMBER))
-        text_add(&text, json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
-    else text_add(&text, "-", 1);
-    const uint32_t process = text_table_add(&trace->processes, text.data);
-    free(text.data);
-    if (process == trace->process_label_count) {
-        trace->process_labels = resize(trace->process_labels, (size_t)process + 1, sizeof *trace->process_labels);
-        trace->process_labels[trace->process_label_count++] = NO_INDEX;
-    }
-    return process;
+    add_spelled(&text, json, node);
+    return labelled(&trace->processes, &text, &trace->process_labels, &trace->process_label_count);
 }
-/* The number of a track. A track is a process and a thread, as numbers or texts, spelled as in the file. */
+/* The number of a track. A track is a process and a thread. */
 static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t process, uint32_t thread) {
-    uint32_t pair[2] = {process, thread}, track;
     struct text_buffer text = {NULL, 0, 0};
-    for (int i = 0; i < 2; i++) {
-        if (i) text_add(&text, " ", 1);
-        if (node_is(json, pair[i], VP_JSON_STRING) || node_is(json, pair[i], VP_JSON_NUMBER))
-            text_add(&text, json->text + json->nodes[pair[i]].start, (size_t)json->nodes[pair[i]].bytes);
-        else text_add(&text, "-", 1);
-    }
-    track = text_table_add(&trace->tracks, text.data);
-    free(text.data);
-    if (track == trace->label_count) {
-        trace->labels = resize(trace->labels, (size_t)track + 1, sizeof *trace->labels);
-        trace->labels[trace->label_count++] = NO_INDEX;
-    }
-    return track;
+    add_spelled(&text, json, process);
+    text_add(&text, " ", 1);
+    add_spelled(&text, json, thread);
+    return labelled(&trace->tracks, &text, &trace->labels, &trace->label_count);
 }
 /* The number of an event's shapes among the names, formatted as in torch's table; NO_INDEX if none. */
 static uint32_t shapes_of(struct trace *trace, const vp_json *json, uint32_t node) {
@@ -398,10 +396,7 @@ static uint32_t shapes_of(struct trace *trace, const vp_json *json, uint32_t nod
     return shapes;
 }
 static void keep_event(struct trace *trace, struct trace_event event) {
-    if (trace->count == trace->capacity) {
-        trace->capacity = trace->capacity ? trace->capacity * 2 : 4096;
-        trace->events = resize(trace->events, trace->capacity, sizeof *trace->events);
-    }
+    trace->events = grown(trace->events, trace->count, sizeof *trace->events);
     event.order = (uint32_t)trace->count;
     trace->events[trace->count++] = event;
 }
@@ -464,10 +459,7 @@ static void add_memory(struct trace *trace, const vp_json *json, const uint32_t 
     if (type && !(type > 0 && type < 256 && device >= 0 && device < 256)) { trace->other++; return; }
     memory.type = (int32_t)type; /* 0 is the CPU */
     memory.device = memory.type ? (int32_t)device : -1;
-    if (trace->memory_count == trace->memory_capacity) {
-        trace->memory_capacity = trace->memory_capacity ? trace->memory_capacity * 2 : 1024;
-        trace->memory = resize(trace->memory, trace->memory_capacity, sizeof *trace->memory);
-    }
+    trace->memory = grown(trace->memory, trace->memory_count, sizeof *trace->memory);
     trace->memory[trace->memory_count++] = memory;
 }
 static void add_event(struct trace *trace, struct trace_input *in) {

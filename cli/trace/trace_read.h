@@ -12,7 +12,7 @@
 struct text_table {
     struct text_buffer text; /* the texts, each with its closing 0 */
     size_t *starts;          /* [count] offset of each text */
-    uint32_t count, capacity;
+    uint32_t count;
     uint32_t *slots;   /* numbers by hash, or NO_INDEX */
     size_t slot_count; /* a power of two */
 };
@@ -62,8 +62,10 @@ struct trace {
     uint32_t *process_labels; uint32_t process_label_count; /* for each process: a name, or NO_INDEX */
     struct text_table unknown;                     /* categories that are not known, counted as operations */
     uint32_t *labels; uint32_t label_count;        /* for each track: a name, or NO_INDEX */
-    struct trace_event *events; size_t count, capacity;
-    struct trace_memory *memory; size_t memory_count, memory_capacity;
+    struct trace_event *events;
+    size_t count;
+    struct trace_memory *memory;
+    size_t memory_count;
     int64_t seen, flows, counters, instants, marks; /* all events of the file, and those that are not slices */
     int64_t no_name, no_time, no_duration, other;   /* left out: events that lack the value; other phases */
     int64_t malformed, no_values;                   /* left out: events that are not JSON; kept: with NaN or inf */

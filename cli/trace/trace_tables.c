@@ -239,11 +239,14 @@ static size_t memory_before(const struct trace *trace, int64_t ns) {
 }
 /* Sums of bytes must not overflow, even for a hostile file. */
 static int64_t wrapping_add(int64_t first, int64_t second) { return (int64_t)((uint64_t)first + (uint64_t)second); }
-/* Memory outside of all operations: bytes of [CPU, devices], and the number of records. */
-struct lone_memory { int64_t bytes[2], calls; };
-/* Adds up the memory that was allocated and freed during each operation, on any thread, as torch counts it. */
-static struct lone_memory charge_memory(const struct trace_tables *tables, struct host_op *ops, size_t count) {
-    struct lone_memory lone = {{0, 0}, 0};
+/* What belongs to no operation. Of [CPU, devices]: times and bytes of memory. */
+struct rest {
+    int64_t calls, ns[2], bytes[2];
+};
+/* Adds up the memory that was allocated and freed during each operation, on any thread, as torch counts it. Returns
+ * that outside of all operations. */
+static struct rest charge_memory(const struct trace_tables *tables, struct host_op *ops, size_t count) {
+    struct rest lone = {0};
     const struct trace *trace = tables->trace;
     int64_t(*sums)[2] = (int64_t(*)[2])zeroed(trace->memory_count + 1, sizeof *sums);
     int64_t *covered = zeroed(trace->memory_count + 1, sizeof *covered);
@@ -305,60 +308,49 @@ static vp_result add_op(struct trace_tables *tables, const struct host_op *op) {
     added.device_self_memory_bytes = wrapping_add(op->bytes[1], -op->within_bytes[1]);
     return vp_ops_add(&tables->ops, &added);
 }
-/* Adds a row for the memory outside of all operations. */
-static vp_result add_lone_memory(struct trace_tables *tables, const struct lone_memory *lone) {
+/* Adds a row for what belongs to no operation, so that the totals count it. */
+static vp_result add_rest(struct trace_tables *tables, const char *name, struct rest rest) {
     vp_op op = vp_op_default();
-    if (!lone->calls) return VP_OK;
-    op.name = "[memory]";
-    op.calls = op.primitive_calls = lone->calls;
-    op.host_memory_bytes = op.host_self_memory_bytes = lone->bytes[0];
-    op.device_memory_bytes = op.device_self_memory_bytes = lone->bytes[1];
-    return vp_ops_add(&tables->ops, &op);
-}
-/* Adds a row for time that belongs to no operation, so that the totals count it. */
-static vp_result add_rest(struct trace_tables *tables, const char *name, int64_t calls, int64_t host_ns,
-                          int64_t device_ns) {
-    vp_op op = vp_op_default();
-    if (!calls) return VP_OK;
+    if (!rest.calls) return VP_OK;
     op.name = name;
-    op.calls = op.primitive_calls = calls;
-    op.host_total_ns = op.host_self_ns = host_ns;
-    op.device_total_ns = op.device_self_ns = device_ns;
+    op.calls = op.primitive_calls = rest.calls;
+    op.host_total_ns = op.host_self_ns = rest.ns[0];
+    op.device_total_ns = op.device_self_ns = rest.ns[1];
+    op.host_memory_bytes = op.host_self_memory_bytes = rest.bytes[0];
+    op.device_memory_bytes = op.device_self_memory_bytes = rest.bytes[1];
     return vp_ops_add(&tables->ops, &op);
 }
 /* Adds the children's device time and memory to their parent. */
 static void sum_within(struct host_op *ops, size_t count) {
     for (size_t i = count; i-- > 0;) { /* begins with the innermost */
-        struct host_op *parent;
         if (ops[i].alias != NO_INDEX) continue;
         ops[i].device_ns += ops[i].own_device_ns;
         if (ops[i].parent == NO_INDEX) continue;
-        parent = &ops[ops[i].parent];
+        struct host_op *parent = &ops[ops[i].parent];
         parent->device_ns += ops[i].device_ns;
         for (int k = 0; k < 2; k++) parent->within_bytes[k] = wrapping_add(parent->within_bytes[k], ops[i].bytes[k]);
     }
 }
 /* Writes the rows of tables->ops. */
 static vp_result add_ops(struct trace_tables *tables, const struct host_op *ops, size_t count, int by_shapes,
-                         const struct lone_memory *lone) {
-    vp_result result;
+                         struct rest lone) {
     const int64_t capacity = (int64_t)tables->keys.count + 3;
-    int64_t python = 0, python_ns = 0;
+    struct rest python = {0};
     tables->op_rows = resize(NULL, (size_t)capacity, sizeof *tables->op_rows);
-    result = vp_ops_init(&tables->ops, tables->op_rows, capacity, by_shapes ? VP_OPS_BY_SHAPE : 0, 0);
+    vp_result result = vp_ops_init(&tables->ops, tables->op_rows, capacity, by_shapes ? VP_OPS_BY_SHAPE : 0, 0);
     for (size_t i = 0; i < count && result == VP_OK; i++) {
         const struct trace_event *event = &tables->trace->events[ops[i].event];
         if (ops[i].alias != NO_INDEX) continue;
         if (event->category != TRACE_PYTHON) result = add_op(tables, &ops[i]);
         else {
-            python++;
-            python_ns += event->ns - ops[i].covered_ns;
+            python.calls++;
+            python.ns[0] += event->ns - ops[i].covered_ns;
         }
     }
-    if (result == VP_OK) result = add_lone_memory(tables, lone);
-    if (result == VP_OK) result = add_rest(tables, "[Python frames]", python, python_ns, 0);
-    return result == VP_OK ? add_rest(tables, "[device work of no operation]", tables->unowned, 0, tables->unowned_ns)
-                           : result;
+    if (result == VP_OK) result = add_rest(tables, "[memory]", lone);
+    if (result == VP_OK) result = add_rest(tables, "[Python frames]", python);
+    const struct rest unowned = {tables->unowned, {0, tables->unowned_ns}, {0, 0}};
+    return result == VP_OK ? add_rest(tables, "[device work of no operation]", unowned) : result;
 }
 /* Makes the table of operations. Returns 0 or an exit code. */
 static int table_ops(struct trace_tables *tables, int by_shapes) {
@@ -367,7 +359,7 @@ static int table_ops(struct trace_tables *tables, int by_shapes) {
     int code;
     nest_ops(tables, ops, count);
     charge_device(tables, ops, count);
-    struct lone_memory lone = charge_memory(tables, ops, count);
+    const struct rest lone = charge_memory(tables, ops, count);
     merge_repeats(tables, ops, count);
     sum_within(ops, count);
     if (tables->keys.count >= TRACE_ROWS_MAX)
@@ -377,7 +369,7 @@ static int table_ops(struct trace_tables *tables, int by_shapes) {
     else {
         tables->within_ns = zeroed(tables->trace->count, sizeof *tables->within_ns);
         for (size_t i = 0; i < count; i++) tables->within_ns[ops[i].event] = ops[i].covered_ns;
-        code = trace_ops_code(tables, add_ops(tables, ops, count, by_shapes, &lone));
+        code = trace_ops_code(tables, add_ops(tables, ops, count, by_shapes, lone));
     }
     free(ops);
     return code;
@@ -424,8 +416,7 @@ static int64_t covered_before(const struct trace_tables *tables, uint32_t track,
     return cover->before + ((ns < cover->end ? ns : cover->end) - cover->begin);
 }
 static struct trace_row *row_new(struct trace_rows *rows, const char *name, const char *where) {
-    if (!(rows->count & (rows->count - 1)))
-        rows->items = resize(rows->items, rows->count ? rows->count * 2 : 1, sizeof *rows->items);
+    rows->items = grown(rows->items, rows->count, sizeof *rows->items);
     struct trace_row *row = &rows->items[rows->count++];
     memset(row, 0, sizeof *row);
     row->name = name;
@@ -524,7 +515,6 @@ static void table_track(struct trace_tables *tables, size_t first, size_t last) 
     struct trace_row *row = NULL;
     for (size_t i = first; i < last; i++) {
         const struct trace_event *event = &trace->events[i];
-        uint32_t call;
         if (!is_cover(event)) continue;
         if (!row) {
             row =
@@ -534,7 +524,7 @@ static void table_track(struct trace_tables *tables, size_t first, size_t last) 
             begin = end = event->begin_ns;
         }
         row_add(row, event);
-        call = is_device_work(event->category) ? launch_find(tables, event) : NO_INDEX;
+        uint32_t call = is_device_work(event->category) ? launch_find(tables, event) : NO_INDEX;
         if (event->begin_ns > end && is_device_work(event->category)) {
             if (call != NO_INDEX && trace->events[call].begin_ns > end) row->host_wait_ns += event->begin_ns - end;
             else if (event->begin_ns - end < KERNEL_GAP_NS) row->kernel_wait_ns += event->begin_ns - end;
@@ -565,8 +555,7 @@ static struct trace_peak *peak_of(struct trace_tables *tables, const struct trac
     for (size_t i = 0; i < tables->peak_count; i++)
         if (tables->peaks[i].type == memory->type && tables->peaks[i].device == memory->device)
             return &tables->peaks[i];
-    if (!(tables->peak_count & (tables->peak_count - 1)))
-        tables->peaks = resize(tables->peaks, tables->peak_count ? tables->peak_count * 2 : 1, sizeof *tables->peaks);
+    tables->peaks = grown(tables->peaks, tables->peak_count, sizeof *tables->peaks);
     tables->peaks[tables->peak_count] =
         (struct trace_peak){.type = memory->type, .device = memory->device, .allocated = -1, .reserved = -1};
     return &tables->peaks[tables->peak_count++];

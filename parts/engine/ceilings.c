@@ -103,12 +103,11 @@ static int64_t vk_time_products(vp_engine *engine, char *memory, int size, int c
 static void vk_measure_product(vp_engine *engine, char *memory, vp_ceilings *out) {
     int64_t took = 0, begin = vp_clock_ns(); /* took: time of one product by the host's clock */
     for (int size = VK_CEILING_PRODUCT_MIN; size <= VK_CEILING_PRODUCT_MAX && !engine->queue->error; size *= 2) {
-        int64_t start;
         int count = 1;
         if (size > 2 * VK_CEILING_PRODUCT_MIN && 12 * took > VK_CEILING_NS) return;
         if (vp_clock_ns() - begin > VK_CEILING_MOST_NS) return; /* the machine is overloaded */
         vk_time_products(engine, memory, size, 1);
-        start = vp_clock_ns();
+        int64_t start = vp_clock_ns();
         for (int round = 0; round < VK_CEILING_ROUNDS && (round < 2 || vp_clock_ns() - start < VK_CEILING_NS / 4);
              round++) {
             double flops = 2.0 * size * size * size * count;

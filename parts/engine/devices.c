@@ -36,13 +36,12 @@ VP_API vp_result vp_device_ways(int32_t index, char *text, size_t capacity, vp_e
     vp_device_info info;
     const vp_gpu_word *word;
     vp_result result = vp_device_describe(index, &info, error);
-    size_t used;
     if (result != VP_OK) return result;
     snprintf(text, capacity, "--gpu (all off by default):");
     for (int is_possible = 1; is_possible >= 0; is_possible--)
         for (int32_t i = 0; (word = vp_gpu_word_at(i)) != NULL; i++) {
             vp_error lacks = {VP_OK, -1, "", ""};
-            used = strlen(text);
+            size_t used = strlen(text);
             if ((vk_gpu()->device_switch(index, word->bit, &lacks) == VP_OK) != is_possible) continue;
             snprintf(text + used, capacity - used, "%s %s%s%s", is_possible ? "" : "; not", word->word,
                      is_possible ? "" : ": ", lacks.text);

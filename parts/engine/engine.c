@@ -103,7 +103,6 @@ static void vk_choose_batches(vp_engine *engine) {
 /* loads or draws the weights, then rounds the biases for backends with rounds_bias */
 static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp_error *error) {
     vk_loader loader = {0};
-    vp_result result;
     loader.backend = engine->backend;
     loader.queue = engine->queue;
     loader.checkpoint = options->checkpoint;
@@ -114,7 +113,7 @@ static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp
     loader.progress_user = options->progress_user;
     loader.error = error;
     loader.total = (int64_t)engine->weights_bytes;
-    result = vk_load_model(&loader, &engine->model, &engine->config);
+    vp_result result = vk_load_model(&loader, &engine->model, &engine->config);
     for (int i = 0; result == VP_OK && vk_rounded(engine, i); i++) {
         const vk_linear *linear = vk_rounded(engine, i);
         engine->backend->kernels.convert(engine->queue, linear->bias_bf16, linear->bias, 1, linear->n, linear->n, 0);
@@ -127,13 +126,12 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     const char *device = options->device ? options->device : "auto";
     vp_activations used;
     vk_setup setup = {0};
-    vp_result result;
     setup.threads = vk_host_threads(options->threads);
     setup.wide = engine->wide;
     setup.counts_only = options->counts_only;
     setup.gpu = options->gpu;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
-    result = vk_choose_device(engine, device, &setup.device, error);
+    vp_result result = vk_choose_device(engine, device, &setup.device, error);
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)
         result = vp_failf(error, VP_ERR_UNSUPPORTED, -1, "hidden_size",
                           "%d is not a multiple of 4, and the GPU's decode steps read four values at once: run this "
@@ -152,7 +150,6 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
 /* Makes a zeroed engine on its device, without memory yet. After a failure the caller closes *opened. */
 static vp_result vk_begin(const vp_engine_options *options, vp_engine *opened, vp_error *error) {
     const vp_model_config *config = options->config;
-    vp_result result;
     opened->config = *config;
     opened->wide = options->weights == VP_WEIGHTS_FP32;
     opened->bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
@@ -162,7 +159,7 @@ static vp_result vk_begin(const vp_engine_options *options, vp_engine *opened, v
     for (int l = 0; l < config->vit_layer_count; l++)
         opened->vit_layer_at[l] =
             config->vit_layers[l] < 0 ? config->vit_block_count + config->vit_layers[l] : config->vit_layers[l];
-    result = vk_open_backend(opened, options, error);
+    vp_result result = vk_open_backend(opened, options, error);
     if (result != VP_OK) return result;
     opened->backend->describe(opened->queue, opened->device, sizeof opened->device);
     vk_choose_batches(opened);

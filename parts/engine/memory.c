@@ -394,9 +394,8 @@ static int vk_place(vp_engine *engine, char *weights_base, char *buffers_base) {
 }
 
 vp_result vk_lay_out(vp_engine *engine, vp_error *error) {
-    char *base;
     vk_measure(engine);
-    base = mmap(NULL, engine->memory_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *base = mmap(NULL, engine->memory_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base != MAP_FAILED) {
         engine->counted_space_bytes = engine->memory_bytes;
         engine->weights = base;
@@ -410,12 +409,11 @@ void vk_free_counted_space(vp_engine *engine) {
 
 vp_result vk_allocate(vp_engine *engine, vp_error *error) {
     vk_arena weights = {NULL, 0}, buffers = {NULL, 0};
-    uint64_t free_bytes;
     char text[240];
     vk_measure(engine);
     weights.used = engine->weights_bytes;
     buffers.used = engine->memory_bytes - engine->weights_bytes;
-    free_bytes = engine->backend->free_bytes(engine->queue);
+    uint64_t free_bytes = engine->backend->free_bytes(engine->queue);
     weights.base = (char *)engine->backend->allocate(engine->queue, engine->memory_bytes);
     if (!weights.base && engine->queue->error) return engine->backend->wait(engine->queue, 0, error);
     if (!weights.base) {

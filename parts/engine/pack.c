@@ -95,9 +95,8 @@ static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *ou
         int half = source->tensor.dtype == VP_DTYPE_F16;
         for (int i = 0; i < columns; i++) {
             uint16_t u;
-            float v;
             memcpy(&u, data + (first + (size_t)i) * 2, 2);
-            v = half ? vp_f16_to_f32(u) : vp_bf16_to_f32(u);
+            float v = half ? vp_f16_to_f32(u) : vp_bf16_to_f32(u);
             if (wide) ((float *)out)[i] = v;
             else ((uint16_t *)out)[i] = vp_f32_to_bf16(v);
         }

@@ -81,16 +81,14 @@ static vp_result vk_needs_block(const vp_request *request, const vp_prune *prune
 }
 static vp_result vk_plan_late(const vp_request *request, vk_pruning *plan, int keep, vp_error *error) {
     const vp_prune *prune = &plan->how;
-    vp_result result;
     if (prune->layer < 1) return vk_refuse(error, VP_ERR_RANGE, prune, "layer must be at least 1");
-    result = vk_plan_cut(request, plan, prune->layer, keep, error);
+    vp_result result = vk_plan_cut(request, plan, prune->layer, keep, error);
     return result == VP_OK ? vk_needs_block(request, prune, prune->layer - 1, error) : result;
 }
 static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
                               vp_error *error) {
     vp_prune *prune = &plan->how;
     const int pivots = prune->pivot_image + prune->pivot_text, behind = vk_text_behind(config, request);
-    int64_t kept;
     int keep = 0;
     vp_result result = VP_OK;
     if (prune->pivot_image < 1 || prune->pivot_text < 0 || pivots > VP_PRUNE_PIVOTS_MAX
@@ -106,7 +104,7 @@ static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *r
                            "keep must be at least the number of pivots, because each chooses equally many");
     if (result != VP_OK) return result;
     plan->text_pivots = prune->pivot_text < behind ? prune->pivot_text : behind;
-    kept = prune->pivot_image + (int64_t)(prune->pivot_image + plan->text_pivots) * prune->per_pivot;
+    int64_t kept = prune->pivot_image + (int64_t)(prune->pivot_image + plan->text_pivots) * prune->per_pivot;
     return vk_plan_late(request, plan, kept < plan->tokens ? (int)kept : plan->tokens, error);
 }
 static vp_result vk_plan_pyramid(const vp_request *request, vk_pruning *plan, vp_error *error) {

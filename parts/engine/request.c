@@ -33,7 +33,6 @@ static vp_result vk_check_images(const vp_model_config *config, const vp_request
 static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
     vp_activations used;
-    vp_result result;
     char text[160];
     if (request->input_count < 1 || request->max_new_tokens < 1)
         return vp_error_set(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
@@ -76,13 +75,12 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         return vp_error_set(error, VP_ERR_RANGE, -1, "spans", "spans must have room for span_capacity records");
     if (request->prune && request->prune->method != VP_PRUNE_NONE && request->views && !engine->prunes)
         return vp_error_set(error, VP_ERR_RANGE, -1, "prune", "this engine was opened without `prunes`");
-    result = vp_engine_activations(engine, request->activations, &used, error);
+    vp_result result = vp_engine_activations(engine, request->activations, &used, error);
     return result == VP_OK ? vk_plan_pruning(config, request, NULL, error) : result;
 }
 static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
     const vp_result result = vk_check_shape(engine, request, error);
-    int64_t index_count;
     if (result != VP_OK) return result;
     if (request->views && (!request->pixels || !request->image_masks || !request->image_input_idx))
         return vp_error_set(error, VP_ERR_RANGE, -1, "request",
@@ -95,7 +93,7 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         if (request->forced_tokens[i] < 0
             || request->forced_tokens[i] >= config->embedding_size + config->additional_vocab_size)
             return vp_error_set(error, VP_ERR_RANGE, i, "forced_tokens", "a token id without an embedding");
-    index_count = request->views ? vk_request_image_tokens(config, request) : 0;
+    int64_t index_count = request->views ? vk_request_image_tokens(config, request) : 0;
     for (int64_t i = 0; i < index_count; i++)
         if (request->image_input_idx[i] >= request->input_count)
             return vp_error_set(error, VP_ERR_RANGE, i, "image_input_idx", "a position beyond the end of the sequence");
@@ -179,13 +177,12 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
     vk_work before = engine->queue->work;
     int64_t logged = 0;
     for (int i = 0;; i++) {
-        vp_result result;
         if (ahead && i + 1 < request->max_new_tokens) {
             before = engine->queue->work;
             logged = engine->queue->log_count;
             vk_decode_step(engine, request, i + 1);
         }
-        result = to->wait(engine->queue, vk_token_mark(i), error);
+        vp_result result = to->wait(engine->queue, vk_token_mark(i), error);
         if (result != VP_OK) return result;
         reply->tokens[i] = to->token(engine->queue, vk_token_mark(i), engine->pruning.regions[0].rows + i);
         reply->token_count = i + 1;
@@ -308,7 +305,6 @@ static int vk_read_log(vp_engine *engine, const vp_request *request, vp_reply *r
 }
 
 static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
-    vp_result result;
     memset(&reply->times, 0, sizeof reply->times);
     reply->launch_count = reply->span_count = 0;
     reply->kept_count = reply->kept_tokens = reply->skips_features = 0;
@@ -322,7 +318,7 @@ static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *
     vk_send_request(engine, request);
     vk_end_stage(engine, reply, VP_STAGE_H2D);
     vk_prefill(engine, request, reply);
-    result = vk_decode(engine, request, reply, error);
+    vp_result result = vk_decode(engine, request, reply, error);
     if (result != VP_OK) return result;
     vk_read_times(engine, reply);
     engine->repeats = engine->queue->log && !vk_read_log(engine, request, reply);

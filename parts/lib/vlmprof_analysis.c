@@ -98,11 +98,10 @@ VP_API double vp_binomial_half(uint64_t successes, uint64_t count) {
 /* ---- tests and intervals */
 VP_API vp_result vp_median_interval(uint64_t count, double level, uint64_t *low_rank, uint64_t *high_rank,
                                     double *coverage) {
-    uint64_t rank;
     if (!count || count >= UINT64_C(1) << 53 || count >= SIZE_MAX || !vp_impl_share(level) || !low_rank || !high_rank
         || !coverage)
         return VP_ERR_RANGE;
-    rank = (uint64_t)vp_statistics_order_rank((size_t)count, 0.5, 0.5 * (1.0 - level));
+    uint64_t rank = (uint64_t)vp_statistics_order_rank((size_t)count, 0.5, 0.5 * (1.0 - level));
     if (!rank) return VP_ERR_MISMATCH;
     *coverage = 1.0 - 2.0 * vp_binomial_half(rank - 1, count);
     *low_rank = rank;
@@ -122,7 +121,6 @@ VP_API double vp_mcnemar(uint64_t only_first_correct, uint64_t only_second_corre
 static vp_result vp_impl_mean_interval(size_t count, double mean, double squares, double quantile,
                                        vp_mean_interval *out) {
     vp_mean_interval made;
-    double reach;
     made.count = count;
     made.degrees = (double)(count - 1);
     made.mean = mean;
@@ -131,7 +129,7 @@ static vp_result vp_impl_mean_interval(size_t count, double mean, double squares
     made.p = made.error > 0.0           ? 2.0 * vp_statistics_student_upper(fabs(made.t), made.degrees)
              : mean < 0.0 || mean > 0.0 ? 0.0
                                         : 1.0;
-    reach = made.error * quantile;
+    double reach = made.error * quantile;
     made.low = mean - reach;
     made.high = mean + reach;
     if (!vp_impl_number(made.low) || !vp_impl_number(made.high) || !vp_impl_number(made.error)) return VP_ERR_RANGE;
@@ -229,10 +227,9 @@ static double vp_impl_rate_high(double b, double c, double n, double z) {
 
 VP_API vp_result vp_rate_difference(uint64_t only_first, uint64_t only_second, uint64_t count, double level,
                                     double *low, double *high) {
-    double z;
     if (!vp_impl_rates_good(only_first, only_second, count) || !vp_impl_share(level) || !low || !high)
         return VP_ERR_RANGE;
-    z = vp_normal_quantile(0.5 + 0.5 * level);
+    double z = vp_normal_quantile(0.5 + 0.5 * level);
     *low = -vp_impl_rate_high((double)only_first, (double)only_second, (double)count, z);
     *high = vp_impl_rate_high((double)only_second, (double)only_first, (double)count, z);
     return VP_OK;
@@ -263,14 +260,13 @@ static double vp_impl_signed_sum_tail(const double *values, size_t count, double
     double below = 1.0 / least, above = 1.0 / most, s = 0.0, slope, bend, skew, sum, w, v;
     size_t i;
     for (int round = 0; round < 100; round++) {
-        double next;
         for (slope = bend = 0.0, i = 0; i < count; i++) {
             const double part = sign * (values[i] - t) / (1.0 - s * sign * (values[i] - t));
             slope += part;
             bend += part * part;
         }
         if (slope > 0.0) above = s; else below = s;
-        next = s - slope / bend;
+        double next = s - slope / bend;
         if (!(next > below && next < above)) next = 0.5 * (below + above);
         if (!(fabs(next - s) * sqrt(bend) > 1e-9)) break; /* the minimum of the tail's exponent */
         s = next;
@@ -391,9 +387,8 @@ VP_API size_t vp_bounded_scratch_bytes(size_t count) {
 VP_API vp_result vp_bounded_mean(const double *x, const double *y, size_t count, double range_low, double range_high,
                                  double level, void *scratch, size_t scratch_bytes, vp_bounded_interval *interval) {
     vp_impl_bounded bounded;
-    vp_result result;
     if (!vp_impl_share(level) || !interval) return VP_ERR_RANGE;
-    result = vp_impl_bounded_fill(&bounded, x, y, count, range_low, range_high, scratch, scratch_bytes);
+    vp_result result = vp_impl_bounded_fill(&bounded, x, y, count, range_low, range_high, scratch, scratch_bytes);
     if (result == VP_OK) vp_impl_bounded_solve(&bounded, level, interval);
     return result;
 }
@@ -461,17 +456,18 @@ VP_API vp_result vp_accuracy_interval(const double *first, const double *second,
 
 VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, uint32_t *order, double *adjusted) {
     double held = 0.0, value;
-    size_t i, k;
     if (count && (!p || !order || !adjusted)) return VP_ERR_RANGE;
     if ((method != VP_ADJUST_NONE && method != VP_ADJUST_HOLM && method != VP_ADJUST_BENJAMINI_HOCHBERG)
         || !vp_impl_counts_fit(count))
         return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) if (!(p[i] >= 0.0 && p[i] <= 1.0)) return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) order[i] = (uint32_t)i;
+    for (size_t i = 0; i < count; i++)
+        if (!(p[i] >= 0.0 && p[i] <= 1.0)) return VP_ERR_RANGE;
+    for (size_t i = 0; i < count; i++) order[i] = (uint32_t)i;
     vp_impl_sort_index(p, NULL, order, count);
-    if (method == VP_ADJUST_NONE && adjusted != p) for (i = 0; i < count; i++) adjusted[i] = p[i];
+    if (method == VP_ADJUST_NONE && adjusted != p)
+        for (size_t i = 0; i < count; i++) adjusted[i] = p[i];
     if (method == VP_ADJUST_HOLM) { /* begins with the smallest; no adjusted value is below its predecessor */
-        for (i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; i++) {
             value = p[order[i]] * (double)(count - i);
             if (value > held) held = value;
             adjusted[order[i]] = held > 1.0 ? 1.0 : held;
@@ -479,8 +475,8 @@ VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, 
     }
     if (method == VP_ADJUST_BENJAMINI_HOCHBERG) { /* begins with the largest; no adjusted value exceeds its successor */
         held = 1.0;
-        for (i = 0; i < count; i++) {
-            k = count - 1 - i;
+        for (size_t i = 0; i < count; i++) {
+            size_t k = count - 1 - i;
             value = p[order[k]] * (double)count / (double)(k + 1);
             if (value < held) held = value;
             adjusted[order[k]] = held;
@@ -613,11 +609,10 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
 VP_API vp_result vp_compare_ordered(const double *first, const double *second, size_t count, vp_scale scale,
                                     double margin, double alpha, double *correlation_time, vp_comparison *comparison) {
     double time, variance;
-    size_t independent;
     vp_result result = vp_compare_paired(first, second, count, scale, margin, alpha, comparison);
     if (result != VP_OK) return result;
     time = vp_impl_compare_time(first, second, count, scale, &variance);
-    independent = (size_t)((double)count / time);
+    size_t independent = (size_t)((double)count / time);
     if (independent < 2) independent = 2;
     if (correlation_time) *correlation_time = time * variance;
     return vp_impl_compare(first, second, count, scale, margin, alpha, independent, variance, comparison);
@@ -656,11 +651,10 @@ VP_API vp_result vp_compare_accuracy(const double *first, const double *second, 
     vp_comparison made;
     uint64_t counts[3];
     double below = 0.0, above = 0.0; /* p of "the difference is -margin or less", "margin or more" */
-    vp_result result;
     if (!first || !comparison || !(margin > 0.0 && margin < HUGE_VAL) || !(alpha > 0.0 && alpha < 0.5))
         return VP_ERR_RANGE;
-    result = vp_accuracy_interval(first, second, count, range_low, range_high, 1.0 - alpha, scratch, scratch_bytes,
-                                  &interval);
+    vp_result result = vp_accuracy_interval(first, second, count, range_low, range_high, 1.0 - alpha, scratch,
+                                            scratch_bytes, &interval);
     if (result != VP_OK) return result;
     made.count = count;
     made.estimate = interval.mean;
@@ -699,13 +693,12 @@ static size_t vp_impl_plan(double deviation, double distance, double first, doub
 
 VP_API vp_result vp_compare_plan(double deviation, double margin, double effect, double alpha, double power,
                                  size_t *count) {
-    size_t same, found;
     if (!(deviation >= 0.0 && deviation < HUGE_VAL) || !(margin > 0.0 && margin < effect && effect < HUGE_VAL)
         || !count)
         return VP_ERR_RANGE;
     if (!(alpha >= 1e-9 && alpha < 0.5) || !(power >= 0.5 && power <= 1.0 - 1e-9)) return VP_ERR_RANGE;
-    same = vp_impl_plan(deviation, margin, 1.0 - 0.5 * alpha, 0.5 + 0.5 * power);
-    found = vp_impl_plan(deviation, effect, 1.0 - 0.5 * alpha, power);
+    size_t same = vp_impl_plan(deviation, margin, 1.0 - 0.5 * alpha, 0.5 + 0.5 * power);
+    size_t found = vp_impl_plan(deviation, effect, 1.0 - 0.5 * alpha, power);
     if (!same || !found) return VP_ERR_RANGE;
     *count = same > found ? same : found;
     return VP_OK;
@@ -814,10 +807,9 @@ VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy
     while (i < front_count) {
         const double start = latency[front[i]],
                      reach = start + (epsilon.relative ? epsilon.latency * fabs(start) : epsilon.latency);
-        uint32_t chosen;
         for (j = i; j + 1 < front_count && latency[front[j + 1]] <= reach; j++) {}
         while (j > i && !(latency[front[j]] > latency[front[j - 1]])) j--; /* the first of equal points */
-        chosen = front[j];
+        uint32_t chosen = front[j];
         for (i = j + 1; i < front_count; i++) {
             const double wanted = accuracy[front[i]];
             if (!(accuracy[chosen] >= wanted - (epsilon.relative ? epsilon.accuracy * fabs(wanted) : epsilon.accuracy)))
@@ -858,10 +850,9 @@ static size_t vp_impl_best(const double *latency, const double *accuracy, size_t
 
 VP_API vp_result vp_pareto_best(const double *latency, const double *accuracy, size_t count, double budget,
                                 double min_accuracy, uint32_t *best) {
-    size_t found;
     if (!vp_impl_points_good(latency, accuracy, count) || !(budget <= HUGE_VAL) || !(min_accuracy <= HUGE_VAL) || !best)
         return VP_ERR_RANGE;
-    found = vp_impl_best(latency, accuracy, count, budget, min_accuracy);
+    size_t found = vp_impl_best(latency, accuracy, count, budget, min_accuracy);
     if (found == count) return VP_ERR_NOT_FOUND;
     *best = (uint32_t)found;
     return VP_OK;
@@ -1351,13 +1342,11 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
                             double level, void *scratch, size_t scratch_bytes, vp_effect *effects, double *shares,
                             vp_error *error) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
-    vp_impl_effects work;
     vp_mean_interval interval;
-    double quantile, step;
     if (!effects || !vp_impl_share(level))
         return vp_error_set(error, VP_ERR_RANGE, -1, "effects", "effects is NULL, or level is not between 0 and 1");
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
-    work = vp_impl_effects_of(knobs, order);
+    vp_impl_effects work = vp_impl_effects_of(knobs, order);
     if (!vp_impl_effects_take(&work, &arena, NULL))
         return vp_error_set(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
     if (!vp_impl_design_factor(&work)) {
@@ -1379,13 +1368,13 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
         vp_impl_effects_expand(&work, work.value, NULL);
         for (size_t i = 0; i < work.count; i++) {
             if (fabs(work.value[i]) <= VP_IMPL_ROUNDING * scale) work.value[i] = 0.0;
-            step = work.value[i] - work.mean[i];
+            double step = work.value[i] - work.mean[i];
             work.mean[i] += step / (double)(sample + 1);
             work.squares[i] += step * (work.value[i] - work.mean[i]);
         }
     }
     for (size_t i = 0; i < work.rows; i++) work.means[i] /= (double)sample_count;
-    quantile = vp_impl_quantile(sample_count, level);
+    double quantile = vp_impl_quantile(sample_count, level);
     for (size_t i = 0; i < work.count; i++) {
         if (vp_impl_mean_interval(sample_count, work.mean[i], work.squares[i], quantile, &interval) != VP_OK)
             return vp_error_set(error, VP_ERR_RANGE, -1, "values", "the sum is too large");
@@ -1432,7 +1421,6 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
                                     size_t scratch_bytes, vp_effect *effects, vp_error *error) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
     const size_t bounded_bytes = vp_bounded_scratch_bytes(sample_count);
-    vp_impl_effects work;
     double *all;
     void *more;
     if (!effects || !vp_impl_share(level) || !(range_low < range_high))
@@ -1441,7 +1429,7 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
     if (!vp_impl_scores_good(NULL, values, knobs->config_count * sample_count, range_low, range_high))
         return vp_error_set(error, VP_ERR_RANGE, -1, "values", "a score is outside the range");
-    work = vp_impl_effects_of(knobs, order);
+    vp_impl_effects work = vp_impl_effects_of(knobs, order);
     if (!vp_impl_effects_take(&work, &arena, NULL)
         || !(all = (double *)vp_arena_take(&arena, work.count, sample_count * sizeof(double)))
         || !(more = vp_arena_take(&arena, bounded_bytes, 1)))
@@ -1471,16 +1459,14 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
 }
 
 VP_API vp_result vp_knob_next(const vp_knobs *knobs, size_t config, int32_t knob, size_t *next) {
-    const int32_t *own, *other;
-    size_t candidate, found;
     int32_t i;
     if (!vp_impl_knobs_good(knobs, 1) || config >= knobs->config_count || knob < 0 || knob >= knobs->knob_count
         || !next)
         return VP_ERR_RANGE;
-    own = knobs->levels + config * (size_t)knobs->knob_count;
-    found = knobs->config_count;
-    for (candidate = 0; candidate < knobs->config_count; candidate++) {
-        other = knobs->levels + candidate * (size_t)knobs->knob_count;
+    const int32_t *own = knobs->levels + config * (size_t)knobs->knob_count;
+    size_t found = knobs->config_count;
+    for (size_t candidate = 0; candidate < knobs->config_count; candidate++) {
+        const int32_t *other = knobs->levels + candidate * (size_t)knobs->knob_count;
         if (other[knob] <= own[knob]) continue;
         for (i = 0; i < knobs->knob_count && (i == knob || other[i] == own[i]); i++) {}
         if (i == knobs->knob_count

@@ -141,11 +141,10 @@ static const char *vp_impl_caption_clitic(const vp_impl_caption_lexer *lexer, co
  * and attempts. */
 static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, const char *at, const char *items) {
     const char *best = NULL, *next = at, *found;
-    int count, least, most;
     if (!*items) return at;
-    least = items[1] - '0';
-    most = items[2] - '0';
-    for (count = 0; count <= most; count++) {
+    int least = items[1] - '0';
+    int most = items[2] - '0';
+    for (int count = 0; count <= most; count++) {
         if (count >= least && (found = vp_impl_caption_pattern(lexer, next, items + 3)) && (!best || found > best))
             best = found;
         int ascii = vp_impl_caption_at(lexer, next);
@@ -340,8 +339,7 @@ static const char *vp_impl_caption_slash_part(const vp_impl_caption_lexer *lexer
 static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *lexer) {
     const char *start = lexer->at, *stop = vp_impl_caption_slash_part(lexer, start), *next;
     size_t bytes;
-    int i, ascii;
-    for (i = 0; stop && i < 2; i++) { /* up to two slashes */
+    for (int i = 0; stop && i < 2; i++) { /* up to two slashes */
         next = stop + (vp_impl_caption_at(lexer, stop) == '\\');
         if (vp_impl_caption_ascii_digit(stop[-1]) && lexer->end - next > 3 && memcmp(next, "\xE2\x81\x84", 3) == 0
             && vp_impl_caption_ascii_digit(next[3]))
@@ -359,7 +357,7 @@ static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *lexer) {
         vp_impl_caption_token(lexer, stop);
     }
     stop = start;
-    ascii = vp_impl_caption_at(lexer, start);
+    int ascii = vp_impl_caption_at(lexer, start);
     /* o'clock, d'you, O'Neill */
     if (vp_impl_caption_in(ascii, "dlno") || (vp_impl_caption_upper(ascii) && ascii != 'I' && ascii != 'Y')) {
         int digits = vp_impl_caption_in(ascii, "dloDLO");
@@ -446,12 +444,11 @@ static void vp_impl_caption_rule_files(vp_impl_caption_lexer *lexer) {
         "ps py sql tar txt wav x xml zip wma wmv avi flv 3gp mpg ";
     const char *stop = vp_impl_caption_alnums(lexer, lexer->at), *start, *best = NULL;
     char key[8];
-    size_t bytes;
     if (stop == lexer->at || lexer->at < lexer->no_file) return;
     while (vp_impl_caption_at(lexer, stop) == '.' && vp_impl_caption_alnum(lexer, stop + 1)) {
         start = stop + 1;
         stop = vp_impl_caption_alnums(lexer, start);
-        bytes = (size_t)(stop - start);
+        size_t bytes = (size_t)(stop - start);
         if (bytes > 5) continue;
         vp_impl_caption_key(key, start, bytes);
         int ascii = vp_impl_caption_at(lexer, stop);
@@ -1083,11 +1080,10 @@ static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_i
 
 static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_caption_image *images,
                                           size_t image_count, vp_caption_input input, size_t *image) {
-    vp_result result;
     for (*image = 0; *image < image_count; ++*image) {
         const vp_caption_image *one = &images[*image];
         if (!one->references || !one->reference_count) return VP_ERR_RANGE;
-        result = vp_impl_caption_read(book, &one->candidate, input);
+        vp_result result = vp_impl_caption_read(book, &one->candidate, input);
         for (size_t i = 0; i < one->reference_count && result == VP_OK; i++)
             result = vp_impl_caption_read(book, &one->references[i], input);
         if (result != VP_OK) return result;
@@ -1099,14 +1095,13 @@ VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_
                                    double *each, double *corpus, vp_error *error) {
     vp_impl_caption_book book = {0};
     vp_impl_message where = {{0}, 0};
-    vp_result result;
     size_t image = 0;
     if (!images || !image_count) return vp_error_set(error, VP_ERR_RANGE, -1, "captions", "no images to score");
     if (image_count >= VP_IMPL_CAPTION_WORDS_MAX)
         return vp_error_set(error, VP_ERR_RANGE, -1, "captions", "over 2^29 images; score them in parts");
     if (input != VP_CAPTION_TOKENISED && input != VP_CAPTION_RAW)
         return vp_error_set(error, VP_ERR_RANGE, -1, "captions", "unknown kind of input");
-    result = vp_impl_caption_read_all(&book, images, image_count, input, &image);
+    vp_result result = vp_impl_caption_read_all(&book, images, image_count, input, &image);
     vp_impl_message_text(&where, "image ");
     vp_impl_message_int(&where, (int64_t)image);
     if (result == VP_ERR_RANGE) {

@@ -701,11 +701,9 @@ static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *director
 VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
                                     vp_error *error) {
     vp_checkpoint *cp;
-    vp_path kind;
-    vp_result result;
     if (!directory || !checkpoint)
         return vp_error_set(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
-    kind = vp_path_kind(directory);
+    vp_path kind = vp_path_kind(directory);
     if (kind == VP_PATH_UNKNOWN)
         return vp_error_set(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
     if (kind == VP_PATH_NONE) return vp_error_set(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
@@ -714,7 +712,7 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
                             "this is a file; give the folder with config.json and the weights");
     cp = (vp_checkpoint *)VP_CALLOC(1, sizeof *cp);
     if (!cp) return vp_error_set(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
-    result = vp_impl_checkpoint_read(cp, directory, config, error);
+    vp_result result = vp_impl_checkpoint_read(cp, directory, config, error);
     if (result != VP_OK) {
         vp_checkpoint_close(cp);
         return result;
@@ -752,9 +750,8 @@ VP_API int vp_checkpoint_has_head(const char *directory) {
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed) {
     /* a page fault also maps neighbouring pages, so the range to release is wider than the tensor */
     enum { AROUND = 65536 };
-    const vp_impl_shard *shard;
     if (!checkpoint || !tensor || tensor->shard >= checkpoint->shard_count || !tensor->bytes) return;
-    shard = &checkpoint->shards[tensor->shard];
+    const vp_impl_shard *shard = &checkpoint->shards[tensor->shard];
     size_t begin = (size_t)(tensor->data - shard->map);
     size_t end = begin + (size_t)tensor->bytes;
     if (!needed) {

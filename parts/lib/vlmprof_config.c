@@ -56,10 +56,9 @@ static uint32_t vp_impl_fields_get(const vp_impl_fields *fields, const char *fie
 static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum,
                                   int32_t fallback) {
     char text[128];
-    uint32_t node;
     int64_t value = 0;
     if (fields->result != VP_OK) return 0;
-    node = vp_impl_fields_get(fields, field, fallback >= 0);
+    uint32_t node = vp_impl_fields_get(fields, field, fallback >= 0);
     if (node == VP_JSON_NONE) {
         if (fallback < 0) vp_impl_fields_fail(fields, VP_ERR_NOT_FOUND, field, "this field is missing");
         return fallback;
@@ -81,10 +80,9 @@ static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int
 static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, double minimum, double maximum,
                                     double fallback) {
     char text[128];
-    uint32_t node;
     double value = 0;
     if (fields->result != VP_OK) return 0;
-    node = vp_impl_fields_get(fields, field, 1);
+    uint32_t node = vp_impl_fields_get(fields, field, 1);
     if (node == VP_JSON_NONE) return fallback;
     if (fields->json->nodes[node].type != VP_JSON_NUMBER) {
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a number");
@@ -99,19 +97,18 @@ static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, d
 static int32_t vp_impl_fields_ints(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum,
                                    int32_t capacity, int32_t *out) {
     char text[128];
-    uint32_t node, i, count;
     int64_t value = 0;
     if (fields->result != VP_OK) return 0;
-    node = vp_impl_fields_get(fields, field, 0);
+    uint32_t node = vp_impl_fields_get(fields, field, 0);
     if (node == VP_JSON_NONE) return 0;
-    count = fields->json->nodes[node].count;
+    uint32_t count = fields->json->nodes[node].count;
     vp_impl_print(text, sizeof text, "this field must be a list of 1 to %d integers in %d..%d", (int)capacity,
                   (int)minimum, (int)maximum);
     if (fields->json->nodes[node].type != VP_JSON_ARRAY || count < 1 || count > (uint32_t)capacity) {
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, text);
         return 0;
     }
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t item = vp_json_at(fields->json, node, i);
         if (fields->json->nodes[item].type != VP_JSON_NUMBER || vp_json_to_int(fields->json, item, &value) != VP_OK) {
             vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, text);
@@ -128,16 +125,15 @@ static int32_t vp_impl_fields_ints(vp_impl_fields *fields, const char *field, in
 
 /* Reads three finite numbers; `out` is unchanged if the field is absent. */
 static void vp_impl_fields_rgb(vp_impl_fields *fields, const char *field, float out[3]) {
-    uint32_t node, i;
     double value[3] = {0, 0, 0};
     if (fields->result != VP_OK) return;
-    node = vp_impl_fields_get(fields, field, 0);
+    uint32_t node = vp_impl_fields_get(fields, field, 0);
     if (node == VP_JSON_NONE) return;
     if (fields->json->nodes[node].type != VP_JSON_ARRAY || fields->json->nodes[node].count != 3) {
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
         return;
     }
-    for (i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 3; i++) {
         uint32_t item = vp_json_at(fields->json, node, i);
         if (fields->json->nodes[item].type != VP_JSON_NUMBER) {
             vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
@@ -148,7 +144,7 @@ static void vp_impl_fields_rgb(vp_impl_fields *fields, const char *field, float 
             return;
         }
     }
-    for (i = 0; i < 3; i++) out[i] = (float)value[i];
+    for (uint32_t i = 0; i < 3; i++) out[i] = (float)value[i];
 }
 
 /* A setting with only some values implemented. `wanted` and `absent` are JSON, but strings have no quotes; `absent` is
@@ -234,7 +230,6 @@ static void vp_impl_molmoe_settings(vp_impl_fields *fields) {
 }
 
 static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *config) {
-    int32_t hidden = 0, ratio;
     config->d_model = vp_impl_fields_int(fields, "d_model", 2, 65536, -1);
     config->head_count = vp_impl_fields_int(fields, "n_heads", 1, 4096, -1);
     config->block_count = vp_impl_fields_int(fields, "n_layers", 1, 1024, -1);
@@ -249,8 +244,8 @@ static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *con
         vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24, config->max_sequence_length);
     config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, 10000.0);
     config->norm_eps = (float)vp_impl_fields_double(fields, "layer_norm_eps", 0, 1, 1e-5);
-    ratio = vp_impl_fields_int(fields, "mlp_ratio", 1, 65536, 4);
-    hidden = vp_impl_fields_int(fields, "mlp_hidden_size", 2, 1 << 20, 0);
+    int32_t ratio = vp_impl_fields_int(fields, "mlp_ratio", 1, 65536, 4);
+    int32_t hidden = vp_impl_fields_int(fields, "mlp_hidden_size", 2, 1 << 20, 0);
     if (fields->result != VP_OK) return;
     if (hidden == 0) {
         if ((int64_t)ratio * config->d_model > 1 << 20) {
@@ -648,7 +643,6 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
     const vp_impl_setting settings[] = {{"hidden_act", kind->act, kind->act, kind->act},
                                         {"num_channels", "3", "3", "3"}};
     vp_geometry *geometry = &config->geometry;
-    int32_t side;
     vp_impl_fields_settings(vision, settings, sizeof settings / sizeof settings[0]);
     config->vit_width = vp_impl_fields_int(vision, "hidden_size", 1, 65536, kind->hidden_size);
     config->vit_mlp_dim = vp_impl_fields_int(vision, "intermediate_size", 1, 1 << 20, kind->intermediate_size);
@@ -680,7 +674,7 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
                             "is not a multiple of the patch size, or the patches do not fill whole windows");
         return;
     }
-    side = geometry->crop_px / geometry->patch_px;
+    int32_t side = geometry->crop_px / geometry->patch_px;
     config->vit_head_dim = config->vit_width / config->vit_head_count;
     config->vit_positions = side * side + kind->class_token;
     config->vit_layers[0] = -1;
@@ -1310,7 +1304,6 @@ VP_API vp_views vp_architecture_views(const char *name) {
 static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *found) {
     uint32_t list = vp_impl_fields_get(fields, "architectures", 1), type = vp_impl_fields_get(fields, "model_type", 1);
     char text[sizeof fields->error->text];
-    size_t used;
     for (int i = 0; i < VP_ARCHITECTURE_COUNT; i++) {
         const char *const *row = vp_impl_architectures[i];
         int listed = list != VP_JSON_NONE && fields->json->nodes[list].type == VP_JSON_ARRAY
@@ -1325,7 +1318,7 @@ static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *fo
     if (type == VP_JSON_NONE) { *found = VP_ARCHITECTURE_MOLMOE; return VP_OK; } /* the default */
     vp_impl_print(text, sizeof text, "vlmprof does not run this model; it runs");
     for (int i = 1; i < VP_ARCHITECTURE_COUNT; i++) {
-        used = strlen(text);
+        size_t used = strlen(text);
         vp_impl_print(text + used, sizeof text - used, "%s %s", i > 1 ? "," : "", vp_impl_architectures[i][2]);
     }
     return vp_error_set(fields->error, VP_ERR_UNSUPPORTED, -1, "model_type", text);
@@ -1334,11 +1327,10 @@ static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *fo
 static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *config,
                                      vp_error *error) {
     vp_impl_fields fields;
-    vp_result result;
     fields.json = json; fields.object = 0; fields.prefix = ""; fields.result = VP_OK; fields.error = error;
     if (json->nodes[0].type != VP_JSON_OBJECT)
         return vp_error_set(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
-    result = vp_impl_config_find(&fields, &config->architecture);
+    vp_result result = vp_impl_config_find(&fields, &config->architecture);
     if (result != VP_OK) return result;
     switch (config->architecture) {
     case VP_ARCHITECTURE_MOLMO: return vp_impl_config_molmo(&fields, preprocessor, config);
@@ -1369,10 +1361,9 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
                                        size_t preprocessor_bytes, vp_model_config *config, vp_error *error) {
     vp_json json = {0}, preprocessor = {0};
     vp_model_config made = {0};
-    vp_result result;
     if (!config_json || !config)
         return vp_error_set(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
-    result = vp_json_load(config_json, config_bytes, "config.json", &json, error);
+    vp_result result = vp_json_load(config_json, config_bytes, "config.json", &json, error);
     if (result == VP_OK && preprocessor_json)
         result = vp_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor, error);
     if (result == VP_OK) result = vp_impl_config_read(&json, preprocessor_json ? &preprocessor : NULL, &made, error);
@@ -1642,10 +1633,7 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
     int64_t width = config->vit_width, in = (int64_t)config->vit_layer_count * width, mlp = config->vit_mlp_dim,
             patch = (int64_t)config->geometry.patch_px * config->geometry.patch_px * 3;
     if (config->vit_class_token) vp_impl_walk_put(walk, 2, in, "model.vision_backbone.pad_embed");
-    VP_IMPL_PUT_BOTH(walk, width, in, "%swq", pooling);
-    VP_IMPL_PUT_BOTH(walk, width, in, "%swk", pooling);
-    VP_IMPL_PUT_BOTH(walk, width, in, "%swv", pooling);
-    VP_IMPL_PUT_BOTH(walk, width, width, "%swo", pooling);
+    for (int k = 0; k < 4; k++) VP_IMPL_PUT_BOTH(walk, width, k < 3 ? in : width, "%sw%c", pooling, "qkvo"[k]);
     vp_impl_walk_put(walk, config->projector_dim, width, "%sw1.weight", projector);
     vp_impl_walk_put(walk, config->d_model, config->projector_dim, "%sw2.weight", projector);
     vp_impl_walk_put(walk, config->projector_dim, width, "%sw3.weight", projector);
@@ -1656,10 +1644,8 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
     if (config->vit_class_token) VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_ln", vit);
     for (int32_t i = 0; i < config->vit_block_count; i++) {
         if (vp_impl_walk_past(walk, 16)) continue;
-        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wq", vit, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wk", vit, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wv", vit, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wo", vit, (int)i);
+        for (int k = 0; k < 4; k++)
+            VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.w%c", vit, (int)i, "qkvo"[k]);
         VP_IMPL_PUT_BOTH(walk, mlp, width, "%stransformer.resblocks.%d.feed_forward.w1", vit, (int)i);
         VP_IMPL_PUT_BOTH(walk, width, mlp, "%stransformer.resblocks.%d.feed_forward.w2", vit, (int)i);
         VP_IMPL_PUT_BOTH(walk, width, 0, "%stransformer.resblocks.%d.attention_norm", vit, (int)i);
@@ -1802,67 +1788,56 @@ static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config,
     }
     VP_IMPL_PUT_BOTH(walk, width, 0, "%spost_layernorm", prefix);
 }
-/* norms of a block: before attention and MLP, and of q and k if present */
-static void vp_impl_walk_intern_norms(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
-                                      const char *layers, int32_t layer, const char *const names[4]) {
-    for (int32_t k = 0; k < (config->vit_qk_norm ? 4 : 2); k++) {
-        vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.weight", prefix, layers, (int)layer, names[k]);
-        if (k < 2 && !config->vit_rms)
-            vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.bias", prefix, layers, (int)layer, names[k]);
-    }
-}
-static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *config, const char *prefix) {
-    static const char *const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj"},
-                      *const norms[] = {"layernorm_before", "layernorm_after", "attention.q_norm", "attention.k_norm"};
-    int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
-    vp_impl_walk_put(walk, width, 0, "%sembeddings.cls_token", prefix);
+/* the names of InternVL's tower; the original form has q, k and v in one matrix */
+typedef struct vp_impl_intern_names {
+    const char *prefix, *class_token, *patch, *positions, *layers, *scale, *norms[4], *separate[3], *projection;
+} vp_impl_intern_names;
+static const vp_impl_intern_names vp_impl_intern_hf = {
+    "vision_tower.",
+    "cls_token",
+    "patch_embeddings.projection",
+    "position_embeddings",
+    "encoder.layer",
+    "lambda_",
+    {"layernorm_before", "layernorm_after", "attention.q_norm", "attention.k_norm"},
+    {"attention.q_proj", "attention.k_proj", "attention.v_proj"},
+    "attention.projection_layer"};
+static const vp_impl_intern_names vp_impl_intern_chat = {"vision_model.",
+                                                         "class_embedding",
+                                                         "patch_embedding",
+                                                         "position_embedding",
+                                                         "encoder.layers",
+                                                         "ls",
+                                                         {"norm1", "norm2", "attn.q_norm", "attn.k_norm"},
+                                                         {NULL, NULL, NULL},
+                                                         "attn.proj"};
+static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *config, const vp_impl_intern_names *names) {
+    const char *prefix = names->prefix, *layers = names->layers;
+    const int64_t width = config->vit_width, mlp = config->vit_mlp_dim, rows = names->separate[0] ? width : 3 * width;
+    vp_impl_walk_put(walk, width, 0, "%sembeddings.%s", prefix, names->class_token);
     vp_impl_walk_reshape(walk, 2, 0);
-    vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embeddings.projection.weight", prefix);
+    vp_impl_walk_put(walk, width, 3, "%sembeddings.%s.weight", prefix, names->patch);
     vp_impl_walk_reshape(walk, 0, config->geometry.patch_px);
-    vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embeddings.projection.bias", prefix);
-    vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embeddings", prefix);
+    vp_impl_walk_put(walk, width, 0, "%sembeddings.%s.bias", prefix, names->patch);
+    vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.%s", prefix, names->positions);
     vp_impl_walk_reshape(walk, 1, 0);
-    for (int32_t i = 0; i < config->vit_block_count; i++) {
-        vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_1", prefix, (int)i);
-        vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_2", prefix, (int)i);
-        vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layer", i, norms);
-        for (int32_t k = 0; k < 3; k++) {
-            vp_impl_walk_put(walk, width, width, "%sencoder.layer.%d.%s.weight", prefix, (int)i, names[k]);
-            if (config->vit_qkv_bias)
-                vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.%s.bias", prefix, (int)i, names[k]);
+    for (int i = 0; i < config->vit_block_count; i++) {
+        for (int k = 1; k <= 2; k++)
+            vp_impl_walk_put(walk, width, 0, "%s%s.%d.%s%d", prefix, layers, i, names->scale, k);
+        for (int k = 0; k < (config->vit_qk_norm ? 4 : 2); k++) { /* before attention and MLP, then of q and k */
+            vp_impl_walk_put(walk, width, 0, "%s%s.%d.%s.weight", prefix, layers, i, names->norms[k]);
+            if (k < 2 && !config->vit_rms)
+                vp_impl_walk_put(walk, width, 0, "%s%s.%d.%s.bias", prefix, layers, i, names->norms[k]);
         }
-        VP_IMPL_PUT_BOTH(walk, width, width, "%sencoder.layer.%d.attention.projection_layer", prefix, (int)i);
-        VP_IMPL_PUT_BOTH(walk, mlp, width, "%sencoder.layer.%d.mlp.fc1", prefix, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layer.%d.mlp.fc2", prefix, (int)i);
+        for (int k = 0; k < (names->separate[0] ? 3 : 1); k++) {
+            const char *name = names->separate[k] ? names->separate[k] : "attn.qkv";
+            vp_impl_walk_put(walk, rows, width, "%s%s.%d.%s.weight", prefix, layers, i, name);
+            if (config->vit_qkv_bias) vp_impl_walk_put(walk, rows, 0, "%s%s.%d.%s.bias", prefix, layers, i, name);
+        }
+        VP_IMPL_PUT_BOTH(walk, width, width, "%s%s.%d.%s", prefix, layers, i, names->projection);
+        VP_IMPL_PUT_BOTH(walk, mlp, width, "%s%s.%d.mlp.fc1", prefix, layers, i);
+        VP_IMPL_PUT_BOTH(walk, width, mlp, "%s%s.%d.mlp.fc2", prefix, layers, i);
     }
-}
-/* InternVL in its original form: q, k and v in one matrix, different names */
-static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config *config) {
-    static const char prefix[] = "vision_model.";
-    static const char *const norms[] = {"norm1", "norm2", "attn.q_norm", "attn.k_norm"};
-    int64_t width = config->vit_width, mlp = config->vit_mlp_dim, d = config->d_model,
-            in = width * config->geometry.pool * config->geometry.pool;
-    vp_impl_walk_put(walk, width, 0, "%sembeddings.class_embedding", prefix);
-    vp_impl_walk_reshape(walk, 2, 0);
-    vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embedding.weight", prefix);
-    vp_impl_walk_reshape(walk, 0, config->geometry.patch_px);
-    vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embedding.bias", prefix);
-    vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embedding", prefix);
-    vp_impl_walk_reshape(walk, 1, 0);
-    for (int32_t i = 0; i < config->vit_block_count; i++) {
-        vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls1", prefix, (int)i);
-        vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls2", prefix, (int)i);
-        vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layers", i, norms);
-        vp_impl_walk_put(walk, 3 * width, width, "%sencoder.layers.%d.attn.qkv.weight", prefix, (int)i);
-        if (config->vit_qkv_bias)
-            vp_impl_walk_put(walk, 3 * width, 0, "%sencoder.layers.%d.attn.qkv.bias", prefix, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, width, "%sencoder.layers.%d.attn.proj", prefix, (int)i);
-        VP_IMPL_PUT_BOTH(walk, mlp, width, "%sencoder.layers.%d.mlp.fc1", prefix, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layers.%d.mlp.fc2", prefix, (int)i);
-    }
-    VP_IMPL_PUT_BOTH(walk, in, 0, "%s", "mlp1.0");
-    VP_IMPL_PUT_BOTH(walk, config->projector_dim, in, "%s", "mlp1.1");
-    VP_IMPL_PUT_BOTH(walk, d, config->projector_dim, "%s", "mlp1.3");
 }
 /* two matrices with GELU between, after an optional norm */
 static void vp_impl_walk_projector(vp_impl_walk *walk, const vp_model_config *config) {
@@ -1945,12 +1920,15 @@ static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config
         break;
     case VP_ARCHITECTURE_INTERNVL:
         vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
-        vp_impl_walk_intern(walk, config, "vision_tower.");
+        vp_impl_walk_intern(walk, config, &vp_impl_intern_hf);
         vp_impl_walk_projector(walk, config);
         break;
     case VP_ARCHITECTURE_INTERNVL_CHAT:
         vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
-        vp_impl_walk_internvl_chat(walk, config);
+        vp_impl_walk_intern(walk, config, &vp_impl_intern_chat);
+        VP_IMPL_PUT_BOTH(walk, block, 0, "%s", "mlp1.0");
+        VP_IMPL_PUT_BOTH(walk, config->projector_dim, block, "%s", "mlp1.1");
+        VP_IMPL_PUT_BOTH(walk, config->d_model, config->projector_dim, "%s", "mlp1.3");
         break;
     case VP_ARCHITECTURE_QWEN2_5_VL:
     case VP_ARCHITECTURE_QWEN3_VL:

@@ -268,11 +268,10 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
     double length[VP_IMPL_LINEAR_WIDTH] = {0};
     vp_impl_message m = {{0}, 0};
     vp_impl_subset subset;
-    size_t j, dependent;
     int signs = 0;
     memset(use, 0, sizeof use);
     memset(sign, 0, sizeof sign);
-    for (j = 0; j < width; j++) {
+    for (size_t j = 0; j < width; j++) {
         length[j] = vp_impl_length(triangle + j * width, width);
         if (!vp_statistics_all_finite(&length[j], 1) || length[j] > 1e300)
             return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "the sum of the values is too large");
@@ -281,7 +280,7 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
         sign[j] = (unsigned char)(nonnegative && nonnegative[j]);
         signs |= sign[j];
     }
-    dependent = vp_impl_subset_solve(triangle, width, length, use, drop, &subset);
+    size_t dependent = vp_impl_subset_solve(triangle, width, length, use, drop, &subset);
     if (dependent != width) {
         vp_impl_message_text(&m, "column ");
         vp_impl_message_int(&m, (int64_t)dependent);
@@ -291,11 +290,12 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
                     : " is zero or depends on earlier columns in these rows; omit it, or measure more kinds");
         return vp_error_set(error, VP_ERR_MISMATCH, -1, "fit", m.text);
     }
-    for (j = 0; j + 1 < width; j++) state[j] = (unsigned char)(use[j] ? VP_LINEAR_USED : VP_LINEAR_DROPPED);
+    for (size_t j = 0; j + 1 < width; j++) state[j] = (unsigned char)(use[j] ? VP_LINEAR_USED : VP_LINEAR_DROPPED);
     if (signs && !vp_impl_signed_solve(triangle, width, length, sign, use, &subset))
         return vp_error_set(error, VP_ERR_MISMATCH, -1, "fit",
                             "the columns are too nearly dependent to find their signs");
-    for (j = 0; j + 1 < width; j++) if (state[j] == VP_LINEAR_USED && !use[j]) state[j] = VP_LINEAR_AT_ZERO;
+    for (size_t j = 0; j + 1 < width; j++)
+        if (state[j] == VP_LINEAR_USED && !use[j]) state[j] = VP_LINEAR_AT_ZERO;
     vp_impl_linear_fill(&subset, length, state, width - 1, rows, fit);
     return VP_OK;
 }
@@ -761,10 +761,9 @@ VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_r
         return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "needs at least one row and valid features");
     made.features = features;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        vp_result result;
         memset(&weigh, 0, sizeof weigh);
-        result = vp_impl_latency_fit_stage(features, (vp_latency_stage)s, requests, measured + s,
-                                           VP_LATENCY_STAGE_COUNT, rows, &weigh, &made.fit[s], error);
+        vp_result result = vp_impl_latency_fit_stage(features, (vp_latency_stage)s, requests, measured + s,
+                                                     VP_LATENCY_STAGE_COUNT, rows, &weigh, &made.fit[s], error);
         if (result != VP_OK) return result;
         made.fitted[s] = made.fit[s].rows > 0;
         made.affine[s].slope = 1.0;
@@ -813,8 +812,6 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
                                      const vp_latency_request *request, double level, vp_linear_range *range) {
     double x[VP_LATENCY_COLUMNS_LIMIT] = {0.0}, value, held, weight;
     vp_linear_range made;
-    const vp_affine *line;
-    vp_result result;
     if (!vp_impl_latency_model_good(model) || (int)stage < 0 || (int)stage >= VP_LATENCY_STAGE_COUNT || !request
         || !range)
         return VP_ERR_RANGE;
@@ -824,9 +821,9 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
     value = vp_linear_value(&model->fit[stage], x);
     /* new rows are weighted by their prediction */
     weight = vp_impl_latency_is_physical(model->features) ? 1.0 / (value * value) : 1.0;
-    result = vp_linear_interval(&model->fit[stage], x, weight, level, &made);
+    vp_result result = vp_linear_interval(&model->fit[stage], x, weight, level, &made);
     if (result != VP_OK) return result;
-    line = &model->affine[stage];
+    const vp_affine *line = &model->affine[stage];
     made.value = line->slope * made.value + line->offset;
     made.mean_low = line->slope * made.mean_low + line->offset;
     made.mean_high = line->slope * made.mean_high + line->offset;
@@ -849,7 +846,6 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
 VP_API vp_result vp_latency_limits_compute(const double *measured, const double *predicted, size_t count, double level,
                                            double *scratch, vp_latency_limits *limits) {
     vp_latency_limits made;
-    double place;
     if (!measured || !predicted || !count || !scratch || !limits || !(level > 0.0 && level < 1.0)) return VP_ERR_RANGE;
     if (!vp_statistics_all_finite(measured, count) || !vp_statistics_all_finite(predicted, count)) return VP_ERR_RANGE;
     for (size_t i = 0; i < count; i++) {
@@ -858,7 +854,7 @@ VP_API vp_result vp_latency_limits_compute(const double *measured, const double 
     }
     if (!vp_statistics_all_finite(scratch, count)) return VP_ERR_RANGE;
     /* 40 * 0.025 is 1 - 1e-15 in doubles */
-    place = floor(((double)count + 1.0) * (1.0 - level) / 2.0 + 1e-9);
+    double place = floor(((double)count + 1.0) * (1.0 - level) / 2.0 + 1e-9);
     if (!(place >= 1.0)) return VP_ERR_MISMATCH;
     vp_sort_double(scratch, count);
     made.count = count;
@@ -903,11 +899,10 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
     vp_linear fit;
     vp_impl_latency_weigh weigh = {0};
     vp_result result;
-    size_t i, columns;
     if (!requests || !measured || !groups || !rows || !predicted || !vp_impl_latency_kind(features) || (int)stage < 0
         || (int)stage >= VP_LATENCY_STAGE_COUNT)
         return vp_error_set(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a valid stage and valid features");
-    columns = vp_impl_latency_columns(features, stage, requests, &any);
+    size_t columns = vp_impl_latency_columns(features, stage, requests, &any);
     result = vp_impl_leave_out_take(&folds, columns, groups, rows, group_count, scratch, scratch_bytes, error);
     if (result != VP_OK) return result;
     if (vp_impl_latency_is_physical(features)) { /* all folds use the weights from the fit of all rows */
@@ -915,7 +910,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
         if (result != VP_OK) return result;
     }
     for (int pass = 0; pass < 2; pass++) { /* 0: learn, 1: predict */
-        for (i = 0; i < rows; i++) {
+        for (size_t i = 0; i < rows; i++) {
             const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i], i, error);
             if (use < 0) return VP_ERR_RANGE;
             if (use) vp_impl_latency_row(features, stage, &requests[i], x);
@@ -988,7 +983,6 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
                                         vp_error *error) {
     vp_affine line[VP_LATENCY_STAGE_COUNT];
     double x[VP_LATENCY_COLUMNS_LIMIT] = {0.0};
-    vp_result result;
     size_t i, used;
     if (!vp_impl_latency_model_good(model) || !requests || !measured || !rows || !scratch)
         return vp_error_set(error, VP_ERR_RANGE, -1, "recalibration", "needs a model and at least one row");
@@ -1009,7 +1003,7 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
             line[s] = vp_impl_affine_shift(scratch[0], scratch + rows, used);
             continue;
         }
-        result = vp_affine_fit(scratch, scratch + rows, used, &line[s]);
+        vp_result result = vp_affine_fit(scratch, scratch + rows, used, &line[s]);
         if (result != VP_OK) {
             return vp_error_set(error, result, -1, vp_latency_stage_name(stage),
                                 "no line fits these measurements: measure at least two requests of different sizes");

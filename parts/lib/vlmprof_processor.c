@@ -210,7 +210,6 @@ static vp_result vp_impl_processor_qwen(vp_processor *processor, const vp_json *
 
 VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *geometry, const vp_json *preprocessor,
                                    vp_processor *processor, vp_error *error) {
-    vp_result result;
     if ((unsigned)kind >= VP_PROCESSOR_COUNT || !geometry || !processor)
         return vp_error_set(error, VP_ERR_RANGE, -1, "processor", "unknown kind, or geometry or processor is NULL");
     memset(processor, 0, sizeof *processor);
@@ -225,7 +224,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
                             "is missing: the way to resize images is not known");
     if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
         return vp_error_set(error, VP_ERR_FORMAT, -1, "preprocessor_config.json", "is not a JSON object");
-    result = vp_impl_processor_steps(kind, preprocessor, error);
+    vp_result result = vp_impl_processor_steps(kind, preprocessor, error);
     if (result != VP_OK) return result;
     if (kind == VP_PROCESSOR_LLAVA) return vp_impl_processor_llava(processor, preprocessor, error);
     if (kind == VP_PROCESSOR_IDEFICS3) return vp_impl_processor_idefics3(processor, preprocessor, error);
@@ -259,14 +258,13 @@ static void vp_impl_processor_first(const vp_processor *processor, const vp_layo
     const double aspect = (double)layout->width_px / (double)layout->height_px;
     const int wide = layout->width_px >= layout->height_px;
     int32_t longest = processor->longest_edge_px, other;
-    double again;
     *width_px = layout->resized_width_px;
     *height_px = layout->resized_height_px;
     if (processor->kind != VP_PROCESSOR_IDEFICS3) return;
     other = (int32_t)(wide ? longest / aspect : longest * aspect);
     other += other & 1;
     if (other < 1) other = 1;
-    again = wide ? (double)longest / other : (double)other / longest;
+    double again = wide ? (double)longest / other : (double)other / longest;
     if (longest > 4096) {
         longest = 4096;
         other = (int32_t)(wide ? 4096.0 / again : 4096.0 * again);
@@ -306,12 +304,11 @@ static vp_result vp_impl_processor_molmo2_layout(const vp_processor *processor, 
     const int32_t window = vp_geometry_window_px(geometry), margin = vp_geometry_margin_px(geometry),
                   low = vp_impl_molmo2_windows(processor, 1);
     vp_tiling tiling = {0, 0};
-    int32_t rows, cols;
     if (vp_tiler_adaptive(geometry, layout->width_px, layout->height_px,
                           (int32_t)processor->family.value[VP_SLOT_MAX], &tiling) != VP_OK)
         return vp_error_set(error, VP_ERR_RANGE, -1, "picture", "max_crops is out of range");
-    rows = vp_impl_molmo2_windows(processor, tiling.rows);
-    cols = vp_impl_molmo2_windows(processor, tiling.cols);
+    int32_t rows = vp_impl_molmo2_windows(processor, tiling.rows);
+    int32_t cols = vp_impl_molmo2_windows(processor, tiling.cols);
     layout->tiling = tiling;
     layout->views = 1 + tiling.rows * tiling.cols;
     layout->resized_width_px = tiling.cols * window + margin;
@@ -458,29 +455,26 @@ static vp_result vp_impl_processor_aim_pixels(vp_processor *processor, int32_t w
 }
 VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int32_t height_px, int32_t tokens,
                                   vp_error *error) {
-    vp_impl_processor_knobs knobs;
-    vp_processor tried;
     vp_layout layout;
     vp_impl_message text = {{0}, 0};
-    vp_result result;
-    int32_t step, steps;
     if (!processor || tokens < 1)
         return vp_error_set(error, VP_ERR_RANGE, -1, "processor", "processor is NULL, or tokens is below 1");
-    knobs = vp_impl_processor_knobs_of(processor);
+    vp_impl_processor_knobs knobs = vp_impl_processor_knobs_of(processor);
     if (!knobs.names[0]) {
         vp_impl_processor_no_knob(processor, "vision_tokens", error);
         return VP_ERR_UNSUPPORTED;
     }
     if (vp_impl_processor_is_qwen(processor))
         return vp_impl_processor_aim_pixels(processor, width_px, height_px, tokens, error);
-    step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->view_px : 1;
+    int32_t step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->view_px : 1;
     /* this many steps give at least as many views */
-    steps = processor->kind == VP_PROCESSOR_MOLMO2 ? knobs.most
-                                                   : tokens / vp_geometry_tokens_per_crop(&processor->geometry);
+    int32_t steps = processor->kind == VP_PROCESSOR_MOLMO2 ? knobs.most
+                                                           : tokens / vp_geometry_tokens_per_crop(&processor->geometry);
     if (steps > knobs.most / step) steps = knobs.most / step;
-    result = vp_processor_layout(processor, width_px, height_px, &layout, error);
+    vp_result result = vp_processor_layout(processor, width_px, height_px, &layout, error);
     if (result != VP_OK) return result;
-    for (tried = *processor; steps >= 1; steps--) {
+    vp_processor tried = *processor;
+    for (; steps >= 1; steps--) {
         /* values below InternVL's min_patches have no grid */
         if (vp_processor_set(&tried, knobs.names[0], steps * step, NULL) != VP_OK
             || vp_processor_layout(&tried, width_px, height_px, &layout, NULL) != VP_OK
@@ -673,15 +667,14 @@ static vp_result vp_impl_processor_resized(const vp_processor *processor, const 
                                            uint8_t **resized) {
     const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
     int32_t width, height;
-    uint8_t *first, *second;
-    vp_result result;
     vp_impl_processor_first(processor, layout, &width, &height);
-    first = (uint8_t *)VP_MALLOC((size_t)width * (size_t)height * 3);
-    result = first ? vp_processor_resize(rgb, layout->width_px, layout->height_px, first, width, height, filter)
-                   : VP_ERR_MEMORY;
+    uint8_t *first = (uint8_t *)VP_MALLOC((size_t)width * (size_t)height * 3);
+    vp_result result = first
+                           ? vp_processor_resize(rgb, layout->width_px, layout->height_px, first, width, height, filter)
+                           : VP_ERR_MEMORY;
     *resized = first;
     if (result != VP_OK || (width == layout->resized_width_px && height == layout->resized_height_px)) return result;
-    second = (uint8_t *)VP_MALLOC((size_t)layout->resized_width_px * (size_t)layout->resized_height_px * 3);
+    uint8_t *second = (uint8_t *)VP_MALLOC((size_t)layout->resized_width_px * (size_t)layout->resized_height_px * 3);
     result = second ? vp_processor_resize(first, width, height, second, layout->resized_width_px,
                                           layout->resized_height_px, filter)
                     : VP_ERR_MEMORY;
@@ -698,9 +691,8 @@ static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_la
                   down = (height + layout->tiling.rows - 1) / layout->tiling.rows;
     const size_t view_bytes = (size_t)side * (size_t)side * 3;
     vp_result result = vp_processor_resize(rgb, width, height, views, side, side, VP_FILTER_BILINEAR);
-    uint8_t *crop;
     if (layout->views < 2 || result != VP_OK) return result;
-    crop = (uint8_t *)VP_MALLOC((size_t)across * (size_t)down * 3);
+    uint8_t *crop = (uint8_t *)VP_MALLOC((size_t)across * (size_t)down * 3);
     if (!crop) return VP_ERR_MEMORY;
     for (int32_t view = 1; result == VP_OK && view < layout->views; view++) {
         const int32_t left = (view - 1) % layout->tiling.cols * across, top = (view - 1) / layout->tiling.cols * down,
@@ -742,12 +734,11 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_layo
     const int is_idefics3 = processor && processor->kind == VP_PROCESSOR_IDEFICS3;
     const size_t side = processor ? (size_t)processor->view_px : 0, view_bytes = side * side * 3;
     uint8_t *resized = NULL;
-    vp_result result;
     int32_t view;
     if (!processor || !layout || !rgb || !views) return VP_ERR_RANGE;
     if (processor->kind == VP_PROCESSOR_GEMMA3) return vp_impl_views_gemma3(processor, layout, rgb, views);
     if (processor->kind == VP_PROCESSOR_MOLMO2) return vp_impl_views_molmo2(processor, layout, rgb, views);
-    result = vp_impl_processor_resized(processor, layout, rgb, &resized);
+    vp_result result = vp_impl_processor_resized(processor, layout, rgb, &resized);
     for (view = 0; result == VP_OK && view < layout->tiling.rows * layout->tiling.cols; view++) {
         const size_t left = (size_t)layout->offset_left_px + (size_t)(view % layout->tiling.cols) * side,
                      top = (size_t)layout->offset_top_px + (size_t)(view / layout->tiling.cols) * side;

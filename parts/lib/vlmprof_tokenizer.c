@@ -150,7 +150,6 @@ static void vp_impl_compose_segment(vp_impl_work *work) {
     uint32_t *segment = work->segment, last_class = 0;
     size_t i, j, out = 0, starter = SIZE_MAX, bytes = 0;
     char *out_text;
-    void *text;
     for (i = 0; i < work->segment_count; i = j) {
         for (j = i; j < work->segment_count && segment[j] >> 24; j++) {}
         vp_impl_order_marks(segment + i, j - i, segment + work->segment_capacity / 2);
@@ -168,7 +167,7 @@ static void vp_impl_compose_segment(vp_impl_work *work) {
         last_class = mark_class;
         segment[out++] = segment[i];
     }
-    text = work->text;
+    void *text = work->text;
     if (!vp_impl_work_room(work, &text, &work->text_capacity, work->text_used + out * 4, 1)) return;
     work->text = out_text = (char *)text;
     out_text += work->text_used;
@@ -539,10 +538,9 @@ static size_t vp_impl_word_bytes_digits(const uint8_t *properties, const uint8_t
 
 static void vp_impl_encode_words(vp_impl_work *work, const char *piece, size_t bytes, int is_first) {
     const vp_impl_split split = work->tokenizer->split;
-    const uint8_t *raw, *next;
     size_t i, length;
     if (work->tokenizer->metaspace) vp_impl_spaces(work, piece, bytes, is_first, &piece, &bytes);
-    raw = (const uint8_t *)piece;
+    const uint8_t *raw = (const uint8_t *)piece;
     if (!work->tokenizer->unicode) {
         for (i = 0; i < bytes; i++) vp_impl_push_id(work, work->tokenizer->byte_id[raw[i]]);
         return;
@@ -551,7 +549,7 @@ static void vp_impl_encode_words(vp_impl_work *work, const char *piece, size_t b
         const uint8_t *properties = work->tokenizer->unicode->properties;
         if (split == VP_IMPL_SPLIT_NONE) length = bytes;
         else if (split == VP_IMPL_SPLIT_SPACES) {
-            next = (const uint8_t *)memchr(raw + i + 1, ' ', bytes - i - 1);
+            const uint8_t *next = (const uint8_t *)memchr(raw + i + 1, ' ', bytes - i - 1);
             length = next ? (size_t)(next - raw) - i : bytes - i;
         } else if (split == VP_IMPL_SPLIT_GPT2) length = vp_impl_word_bytes(properties, raw + i, bytes - i);
         else if (split == VP_IMPL_SPLIT_DIGITS) length = vp_impl_word_bytes_digits(properties, raw + i, bytes - i);
@@ -690,7 +688,6 @@ static size_t vp_impl_decode_fallback(const vp_tokenizer *tokenizer, const int32
     for (i = 0; i <= count; i++) {
         const uint32_t id = i < count ? (uint32_t)ids[i] : UINT32_MAX;
         const uint8_t flags = id < tokenizer->token_count ? tokenizer->token_flags[id] : 0;
-        size_t length;
         if (i < count && (!(flags & VP_IMPL_TOKEN_PRESENT) || (skip && (flags & VP_IMPL_TOKEN_SPECIAL)))) continue;
         if (run && !(flags & VP_IMPL_TOKEN_BYTE)) {
             if (vp_utf8_valid_bytes(out + used - run, run) != run)
@@ -698,7 +695,7 @@ static size_t vp_impl_decode_fallback(const vp_tokenizer *tokenizer, const int32
             run = 0;
         }
         if (i == count) break;
-        length = (size_t)(tokenizer->token_start[id + 1] - tokenizer->token_start[id]);
+        size_t length = (size_t)(tokenizer->token_start[id + 1] - tokenizer->token_start[id]);
         if (length) memcpy(out + used, tokenizer->token_bytes + tokenizer->token_start[id], length);
         used += length;
         if (flags & VP_IMPL_TOKEN_BYTE) run++;
@@ -721,12 +718,11 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
     for (pass = 0; pass < 2; pass++) {
         for (i = 0; i < count; i++) {
             uint32_t id = (uint32_t)ids[i];
-            uint64_t start, length;
             if (ids[i] < 0 || id >= tokenizer->token_count || !(tokenizer->token_flags[id] & VP_IMPL_TOKEN_PRESENT))
                 continue;
             if (skip && (tokenizer->token_flags[id] & VP_IMPL_TOKEN_SPECIAL)) continue;
-            start = tokenizer->token_start[id];
-            length = tokenizer->token_start[id + 1] - start;
+            uint64_t start = tokenizer->token_start[id];
+            uint64_t length = tokenizer->token_start[id + 1] - start;
             if (pass) {
                 memcpy(buffer + 2 * bytes + used, tokenizer->token_bytes + start, (size_t)length);
                 used += (size_t)length;
@@ -825,12 +821,11 @@ static int vp_impl_option_allows(const vp_json *json, uint32_t value, const char
 static vp_result vp_impl_load_options(const vp_impl_loader *loader, uint32_t object, const char *where,
                                       const vp_impl_option *options, size_t count, uint32_t *values) {
     const vp_json_node *nodes = loader->nodes;
-    uint32_t key;
     size_t i;
     if (nodes[object].type != VP_JSON_OBJECT)
         return vp_impl_load_wrong(loader, VP_ERR_FORMAT, object, where, "", "is not an object");
     for (i = 0; i < count; i++) values[i] = VP_JSON_NONE;
-    for (key = object + 1; key < nodes[object].end; key = nodes[key + 1].end) {
+    for (uint32_t key = object + 1; key < nodes[object].end; key = nodes[key + 1].end) {
         for (i = 0; i < count && !vp_json_equals(&loader->json, key, options[i].key); i++) {}
         if (i == count) return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, key, where, "option", "is not supported");
         if (values[i] != VP_JSON_NONE)
@@ -1234,7 +1229,6 @@ static vp_result vp_impl_load_vocabulary(vp_impl_loader *loader) {
     uint32_t added = vp_impl_load_is_null(loader, loader->added_node) ? 0 : nodes[loader->added_node].count, key, slot,
              all;
     vp_impl_names *names = &loader->names;
-    vp_result result;
     size_t bytes;
     int32_t id = 0;
     if (object->count > VP_IMPL_TOKEN_LIMIT || added > VP_IMPL_TOKEN_LIMIT) {
@@ -1257,7 +1251,7 @@ static vp_result vp_impl_load_vocabulary(vp_impl_loader *loader) {
             != VP_OK) {
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, "model.vocab", "token", "cannot be read");
         }
-        result = vp_impl_load_id(loader, key + 1, "model.vocab", &id);
+        vp_result result = vp_impl_load_id(loader, key + 1, "model.vocab", &id);
         if (result != VP_OK) return result;
         if (vp_impl_names_find(names, text, bytes, &slot) != UINT32_MAX) {
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, "model.vocab", "token", "occurs twice");
@@ -1361,7 +1355,6 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
 static vp_result vp_impl_load_added(vp_impl_loader *loader) {
     const vp_json_node *array = &loader->nodes[loader->added_node];
     int64_t highest = -1;
-    vp_result result;
     if (vp_impl_load_is_null(loader, loader->added_node)) return VP_OK;
     size_t text_bytes = (size_t)array->bytes; /* NFC makes a text at most three times as long */
     if (text_bytes > SIZE_MAX / 3 - 1) return vp_impl_load_no_memory(loader);
@@ -1371,7 +1364,7 @@ static vp_result vp_impl_load_added(vp_impl_loader *loader) {
     if (!loader->tokenizer->added_text || !loader->tokenizer->raw.tokens || !loader->tokenizer->normalized.tokens)
         return vp_impl_load_no_memory(loader);
     for (uint32_t node = loader->added_node + 1; node < array->end; node = loader->nodes[node].end) {
-        result = vp_impl_load_added_token(loader, node, &highest);
+        vp_result result = vp_impl_load_added_token(loader, node, &highest);
         if (result != VP_OK) return result;
     }
     if (!vp_impl_added_sort(&loader->tokenizer->raw) || !vp_impl_added_sort(&loader->tokenizer->normalized)) {
@@ -1625,18 +1618,17 @@ VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer 
 /* Fills the tables of the byte tokenizer; the special ids are in the order of vp_impl_special_contents. */
 static vp_result vp_impl_bytes_fill(vp_tokenizer *tokenizer) {
     size_t used = 0;
-    uint32_t i, id, k;
     tokenizer->token_flags = (uint8_t *)VP_CALLOC((size_t)tokenizer->token_count + 1, 1);
     tokenizer->token_start = (uint64_t *)VP_CALLOC((size_t)tokenizer->token_count + 1, sizeof *tokenizer->token_start);
     tokenizer->token_bytes = (char *)VP_MALLOC(256 + 7 * 16);
     tokenizer->raw.tokens = (vp_impl_added *)VP_CALLOC(7, sizeof *tokenizer->raw.tokens);
     if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes || !tokenizer->raw.tokens)
         return VP_ERR_MEMORY;
-    for (i = 0; i < 256; i++) {
+    for (uint32_t i = 0; i < 256; i++) {
         tokenizer->byte_id[i] = (int32_t)i + 2;
         tokenizer->token_flags[i + 2] = VP_IMPL_TOKEN_PRESENT;
     }
-    for (k = 0; k < 7; k++) {
+    for (uint32_t k = 0; k < 7; k++) {
         if (tokenizer->token_flags[tokenizer->special[k]]) return VP_ERR_MISMATCH;
         tokenizer->token_flags[tokenizer->special[k]] = VP_IMPL_TOKEN_PRESENT | VP_IMPL_TOKEN_SPECIAL;
         tokenizer->raw.tokens[k].text = vp_impl_special_contents[k];
@@ -1645,9 +1637,9 @@ static vp_result vp_impl_bytes_fill(vp_tokenizer *tokenizer) {
     }
     tokenizer->raw.count = 7;
     vp_impl_added_sort(&tokenizer->raw);
-    for (id = 0; id < tokenizer->token_count; id++) {
+    for (uint32_t id = 0; id < tokenizer->token_count; id++) {
         if (id >= 2 && id < 258) tokenizer->token_bytes[used++] = (char)(id - 2);
-        for (k = 0; k < 7; k++) {
+        for (uint32_t k = 0; k < 7; k++) {
             if (tokenizer->special[k] != (int32_t)id) continue;
             memcpy(tokenizer->token_bytes + used, vp_impl_special_contents[k], strlen(vp_impl_special_contents[k]));
             used += strlen(vp_impl_special_contents[k]);

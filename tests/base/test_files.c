@@ -79,9 +79,8 @@ static void test_read(void) {
 }
 static int count_in(const char *path) {
     struct text_list names = {NULL, 0};
-    int count;
     names_of_folder(path, &names);
-    count = (int)names.count;
+    int count = (int)names.count;
     text_list_free(&names);
     return count;
 }

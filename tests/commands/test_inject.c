@@ -152,9 +152,8 @@ static void prepare(const struct walk *walk) {
 }
 static int is_old_or_json(const char *path) {
     document d;
-    int good;
     if (!load(&d, path)) {
-        good = d.text && !strcmp(d.text, "old\n");
+        int good = d.text && !strcmp(d.text, "old\n");
         unload(&d);
         return good;
     }

@@ -210,10 +210,9 @@ static void test_long(void) {
     chat_start(&server);
     chat.piece_ms = 100;
     for (size_t i = 0; i < sizeof LONG / sizeof *LONG; i++) {
-        pid_t child;
         check_case("SIGTERM: %s", LONG[i]);
         make_empty(in_folder("long"));
-        child = start(with_port(LONG[i]), NULL, in_folder("stdout"), 0);
+        pid_t child = start(with_port(LONG[i]), NULL, in_folder("stdout"), 0);
         pause_until_ready(child);
         kill(child, SIGTERM);
         const int64_t asked_ns = vp_clock_ns();

@@ -156,12 +156,11 @@ static void test_tree(void) {
 }
 static void test_depth(void) {
     char text[200];
-    document d;
     for (int levels = 64; levels <= 65; levels++) {
         check_case("%d levels", levels);
         memset(text, '[', (size_t)levels);
         memset(text + levels, ']', (size_t)levels);
-        d = document_open(text, (size_t)levels * 2);
+        document d = document_open(text, (size_t)levels * 2);
         CHECK_INT(d.result, levels <= 64 ? VP_OK : VP_ERR_RANGE);
         if (levels > 64) CHECK_INT(d.error.offset, 64);
         document_close(&d);
@@ -527,7 +526,6 @@ static void test_writer(void) {
     char buffer[1024], *exact;
     vp_json_writer w;
     sink_state s;
-    document d;
     for (int k = 0; k < 2; k++) {
         const char *want = k ? indented : one_line;
         size_t length = strlen(want);
@@ -537,7 +535,7 @@ static void test_writer(void) {
         CHECK_INT(vp_json_finish(&w), VP_OK);
         CHECK_INT(w.length_bytes, length);
         CHECK_TEXT(buffer, want);
-        d = document_of(buffer);
+        document d = document_of(buffer);
         CHECK_INT(d.result, VP_OK);
         document_close(&d);
         check_case("writer: every capacity, %s", k ? "indented" : "one line");

@@ -12,11 +12,10 @@ static char *golden_text(const char *relative) {
     return text;
 }
 static void test_choice(void) {
-    const char *p;
     int entries = 0;
     check_case("choice.json: choice without replacement in drawing order");
     char *text = golden_text("sampler/choice.json");
-    for (p = text; p && (p = strchr(p, '{')) != NULL; entries++) {
+    for (const char *p = text; p && (p = strchr(p, '{')) != NULL; entries++) {
         const char *indices = scan_key(p, "indices", NULL);
         const size_t population = (size_t)scan_number(p, "n", NULL), count = (size_t)scan_number(p, "k", NULL);
         const uint32_t seed = (uint32_t)scan_number(p, "seed", NULL);
@@ -35,11 +34,10 @@ static void test_choice(void) {
     free(text);
 }
 static void test_dataset(void) {
-    const char *p;
     int entries = 0;
     check_case("sampled_dataset.json: samples of the experiments");
     char *text = golden_text("sampler/sampled_dataset.json");
-    for (p = text; p && (p = strchr(p, '{')) != NULL; entries++) {
+    for (const char *p = text; p && (p = strchr(p, '{')) != NULL; entries++) {
         const size_t population = (size_t)scan_number(p, "n", NULL);
         const char *samples = scan_key(p, "num_samples", NULL), *list = scan_key(p, "kept", NULL);
         const size_t count = *samples == 'n' ? SIZE_MAX : (size_t)strtod(samples, NULL);
@@ -564,12 +562,11 @@ static void test_grid_errors(void) {
 /* Every index below count is in exactly one shard, and shard sizes differ by at most one. */
 static void test_shard(void) {
     size_t count, first = 77, stride = 77, share = 77;
-    int32_t rank, ranks;
     check_case("shards: each index once, for any count and number of ranks");
-    for (count = 0; count <= 40; count++) for (ranks = 1; ranks <= 45; ranks++) {
+    for (count = 0; count <= 40; count++) for (int32_t ranks = 1; ranks <= 45; ranks++) {
         unsigned char seen[41] = {0};
         size_t i, all = 0;
-        for (rank = 0; rank < ranks; rank++) {
+        for (int32_t rank = 0; rank < ranks; rank++) {
             CHECK_INT(shard_of(count, rank, ranks, &first, &stride, &share), VP_OK);
             CHECK(share == count / (size_t)ranks || share == count / (size_t)ranks + 1);
             for (i = 0; i < share; i++) {

@@ -122,9 +122,8 @@ static int differing(const long *got, const row *want, int columns) {
 }
 /* The comparison itself must detect an error in any column: damages them one by one. */
 static void check_damage(const long *got, const row *want, int columns) {
-    row damaged;
     for (int i = 0; i < columns; i++) {
-        damaged = *want;
+        row damaged = *want;
         damaged.field[3 + i]++;
         CHECK_INT(differing(got, &damaged, columns), 3 + i);
     }
@@ -167,7 +166,6 @@ static void test_adaptive_table(void) {
 static void test_tier_table(void) {
     const vp_geometry g = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
-    const char *p;
     int rows = 0;
     row r;
     check_case("tier.csv, every column");
@@ -176,7 +174,7 @@ static void test_tier_table(void) {
     options.rule = VP_TILE_TIER;
     options.fit = VP_FIT_FILL;
     options.max_crops = -1; /* belongs to another rule and must not be read */
-    for (p = text ? csv_row(text, &r) : NULL; p && *p; rows++) {
+    for (const char *p = text ? csv_row(text, &r) : NULL; p && *p; rows++) {
         const char *line = p;
         long got[FIELDS];
         vp_layout layout;
@@ -406,9 +404,8 @@ static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, in
     const float h = (float)(height - margin), w = (float)(width - margin);
     vp_tiling best_up = {0, 0}, best_down = {0, 0};
     float up = 0, down = 0;
-    int32_t area, rows;
-    for (area = 1; area <= most; area++) {
-        for (rows = 1; rows <= area; rows++) {
+    for (int32_t area = 1; area <= most; area++) {
+        for (int32_t rows = 1; rows <= area; rows++) {
             if (area % rows) continue;
             float scale_h = h == 0 ? (float)INFINITY : (float)(window * rows) / h;
             float scale_w = w == 0 ? (float)INFINITY : (float)(window * (area / rows)) / w;
@@ -423,9 +420,8 @@ static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, in
 static vp_tiling slow_adaptive_exact(int64_t window, int64_t h, int64_t w, int32_t most) {
     vp_tiling best_up = {0, 0}, best_down = {0, 0};
     int64_t up[2] = {0, 1}, down[2] = {0, 1}; /* numerator, denominator */
-    int32_t area, rows;
-    for (area = 1; area <= most; area++) {
-        for (rows = 1; rows <= area; rows++) {
+    for (int32_t area = 1; area <= most; area++) {
+        for (int32_t rows = 1; rows <= area; rows++) {
             int64_t top, bottom;
             if (area % rows) continue;
             top = window * rows, bottom = h;

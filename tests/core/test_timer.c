@@ -176,7 +176,6 @@ static void test_percentile_interval(void) {
 static void test_mean_interval(void) {
     static const double values[] = {10.2, 9.9, 10.5, 10.0, 10.1, 9.8}, two[] = {1.5, 2.25}, huge[] = {1e308, -1e308, 1e308};
     double roots[30], low = -7, high = -7;
-    int i;
     check_case("Student's interval of the mean: scipy.stats.t.interval");
     CHECK_INT(vp_statistics_mean_interval(values, 6, 0.95, &low, &high), VP_OK);
     CHECK_NEAR(low, 9.822729352152104, 1e-12);
@@ -184,7 +183,7 @@ static void test_mean_interval(void) {
     CHECK_INT(vp_statistics_mean_interval(two, 2, 0.95, &low, &high), VP_OK);
     CHECK_NEAR(low, -2.88982677606551, 1e-12);
     CHECK_NEAR(high, 6.63982677606551, 1e-12);
-    for (i = 0; i < 30; i++) roots[i] = sqrt(i + 1);
+    for (int i = 0; i < 30; i++) roots[i] = sqrt(i + 1);
     CHECK_INT(vp_statistics_mean_interval(roots, 30, 0.99, &low, &high), VP_OK);
     CHECK_NEAR(low, 3.1005792398871295, 1e-12);
     CHECK_NEAR(high, 4.371610441159064, 1e-12);
@@ -283,7 +282,6 @@ static enum stop_reason decide(const struct stop_rule *rule, const double *value
 static void test_stop(void) {
     const struct stop_rule fixed = {3, 3, 0, 0.95, 100}, narrow = {3, 12, 0.01, 0.95, 1000}, open = {3, 12, 0.01, 0.95, 0};
     double steady[12], wild[12], scratch[12];
-    struct stop_rule bad;
     enum stop_reason stop = STOP_MAX;
     for (size_t i = 0; i < 12; i++) {
         steady[i] = 100 + (i % 2 ? 0.99 : -0.99); /* interval 99.01..100.99: half-width 0.99 % */
@@ -312,7 +310,7 @@ static void test_stop(void) {
     CHECK_INT(decide(&open, wild, 6, 0), STOP_NOT); /* no relative width for values below 0 */
     check_case("stop: rules outside their ranges, output unchanged");
     for (int k = 0; k < 10; k++) {
-        bad = narrow;
+        struct stop_rule bad = narrow;
         if (k == 0) bad.min_runs = 0;
         if (k == 1) bad.max_runs = 2;
         if (k == 2) bad.half_width = -0.01;

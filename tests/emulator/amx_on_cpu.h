@@ -45,10 +45,9 @@ static inline void vk_amx_store(int from, void *to, long stride) {
 }
 static inline float amx_value(const unsigned char *bf16) {
     uint16_t bits;
-    uint32_t word;
     float value;
     memcpy(&bits, bf16, 2);
-    word = (uint32_t)bits << 16;
+    uint32_t word = (uint32_t)bits << 16;
     memcpy(&value, &word, 4);
     return value;
 }

@@ -873,11 +873,10 @@ inline void thread_loop() {
     for (;;) {
         Stack *mine = running.lane->stack;
         Warp *w = running.warp;
-        unsigned next;
         running.lane->group = 0;
         block.call(block.arguments);
         end_lane();
-        next = (running.number + block.step) & 31;
+        unsigned next = (running.number + block.step) & 31;
         if (w->fresh >> next & 1) {
             w->fresh ^= (uint32_t)1 << next;
             running.lane = &w->lanes[next];
@@ -1625,14 +1624,13 @@ inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, 
     bool depends = dependent.next;
     dependent.next = false;
     cudaError_t e = enter();
-    CUstream_st *t;
     if (e) { result(e); return; }
     if (depends && state().settings.major < 9) { result(cudaErrorNotSupported); return; }
     dependent.used = dependent.used || depends;
     if (counted(LAUNCH)) { result(cudaErrorLaunchOutOfResources); return; }
     e = check_launch((const void *)kernel, grid, dim, shared_bytes);
     if (e) { result(e); return; }
-    t = stream_of(stream);
+    CUstream_st *t = stream_of(stream);
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
     load(name);
     result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), depends, arguments...)));
@@ -1680,7 +1678,6 @@ inline void check_copy(const char *call, void *to, const void *from, size_t byte
 inline cudaError_t copy(const char *call, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
     CUstream_st *t = stream_of(stream);
     std::shared_ptr<CopyWork> work = std::make_shared<CopyWork>();
-    cudaError_t e;
     bool wait = false;
     if (!t) return cudaErrorInvalidResourceHandle;
     if (!bytes) return cudaSuccess;
@@ -1703,7 +1700,7 @@ inline cudaError_t copy(const char *call, void *to, const void *from, size_t byt
             wait = true;
         } else if (!t->capture && !read_by_pending((unsigned char *)to, bytes)) memset(to, FRESH, bytes);
     }
-    e = queue_work(t, work);
+    cudaError_t e = queue_work(t, work);
     return e || !wait ? e : finish_stream(t);
 }
 inline cudaError_t fill(void *to, int value, size_t bytes, cudaStream_t stream) {
@@ -1766,9 +1763,8 @@ inline cudaError_t launch_graph(cudaGraphExec_t graph, CUstream_st *t) {
     cupti_enter_call();
     for (Operation op : graph->operations) {
         CopyWork *c = dynamic_cast<CopyWork *>(op.work.get());
-        cudaError_t e;
         if (c && kind_of(c->to, c->bytes) == PINNED && !read_by_pending(c->to, c->bytes)) memset(c->to, FRESH, c->bytes);
-        e = queue(t, op);
+        cudaError_t e = queue(t, op);
         if (e) return e;
     }
     return cudaSuccess;
@@ -2353,7 +2349,6 @@ inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     Lock lock(state().lock);
     State &s = state();
     cudaError_t e = enter();
-    CUstream_st *t;
     std::shared_ptr<GemmWork> w = std::make_shared<GemmWork>();
     bool types = known_types(a.type, b.type, c_type), computes = compute == CUBLAS_COMPUTE_32F;
     if (!s.handles.count(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -2368,7 +2363,7 @@ inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     check_operand('B', b.data, b.type, tb == CUBLAS_OP_N ? k : n, tb == CUBLAS_OP_N ? n : k, b.ld, b.stride, batch);
     check_operand('C', c, c_type, m, n, ldc, stride_c, batch);
     if (batch > 1 && stride_c == 0) fail("cuBLAS: the products of a batch overwrite each other");
-    t = stream_of(handle->stream);
+    CUstream_st *t = stream_of(handle->stream);
     if (!t) return CUBLAS_STATUS_EXECUTION_FAILED;
     w->a = a, w->b = b, w->c = c, w->c_type = c_type;
     w->a.transposed = ta != CUBLAS_OP_N, w->b.transposed = tb != CUBLAS_OP_N;
@@ -2475,12 +2470,11 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
     const cublasLtLayout *layouts[4] = { a, b, c, d };
     LtChoice choice = {};
     int m, n, k;
-    cublasStatus_t status;
     if (wanted < 1 || !results || !found) return CUBLAS_STATUS_INVALID_VALUE;
     *found = 0;
     if (counted(PLAN)) return CUBLAS_STATUS_NOT_SUPPORTED;
     lt_alive(preference);
-    status = lt_check(handle, desc, layouts, &m, &n, &k);
+    cublasStatus_t status = lt_check(handle, desc, layouts, &m, &n, &k);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias) fail("cublasLtMatmulAlgoGetHeuristic: the bias pointer, whose alignment counts, is not set");
     choice.magic = LT_MAGIC, choice.sum = lt_sum(desc, layouts);
@@ -2509,10 +2503,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     std::shared_ptr<GemmWork> w = std::make_shared<GemmWork>();
     LtChoice choice;
     int m, n, k;
-    CUstream_st *t;
-    cublasStatus_t status;
     if (enter() || counted(GEMM)) return CUBLAS_STATUS_EXECUTION_FAILED;
-    status = lt_check(handle, desc, layouts, &m, &n, &k);
+    cublasStatus_t status = lt_check(handle, desc, layouts, &m, &n, &k);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     if (!alpha || !beta || !A || !B || !C || !D) return CUBLAS_STATUS_INVALID_VALUE;
     if (C != D || c->ld != d->ld) fail("cublasLtMatmul: C and D apart are not emulated");
@@ -2533,7 +2525,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
         w->bias = desc->bias;
     }
     load("lt " + std::to_string(choice.sum));
-    t = stream_of(stream);
+    CUstream_st *t = stream_of(stream);
     if (!t) return CUBLAS_STATUS_EXECUTION_FAILED;
     w->a = Matrix{ A, a->type, a->ld, 0, desc->transposed[0] != CUBLAS_OP_N };
     w->b = Matrix{ B, b->type, b->ld, 0, desc->transposed[1] != CUBLAS_OP_N };

@@ -121,9 +121,8 @@ static vp_result on_progress(void *user, const char *what, int64_t done, int64_t
 }
 static void test_open_errors(void) {
     const vp_engine_options good = options_of(VP_WEIGHTS_FP32, NULL, 1);
-    vp_engine_options o;
     vp_model_config c;
-    o = good; o.device = "cuda"; refused("device cuda", &o, VP_ERR_DEVICE, "cuda");
+    vp_engine_options o = good; o.device = "cuda"; refused("device cuda", &o, VP_ERR_DEVICE, "cuda");
     o.device = "cuda:1"; refused("device cuda:1", &o, VP_ERR_DEVICE, "cuda");
     o.device = "cuda:x"; refused("device cuda:x", &o, VP_ERR_RANGE, "cuda:x");
     o.device = "tpu"; refused("device tpu", &o, VP_ERR_RANGE, "tpu");
@@ -726,15 +725,13 @@ static void test_threads(vp_weights weights) {
     vp_engine_options one = options_of(weights, NULL, 1), two = options_of(weights, NULL, 2), four = options_of(weights, NULL, 4);
     vp_engine *engines[3] = { open_engine(&one), open_engine(&two), open_engine(&four) };
     run r[3];
-    const vk_cpu *first;
-    vk_cpu *own;
     check_case("1, 2 and 4 threads, %s", weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16");
     for (int i = 0; i < 3; i++) {
         run_new(&r[i], 1);
         if (!CHECK(engines[i] && engines[0])) continue;
-        first = vk_cpu_of(engines[0]->queue);
+        const vk_cpu *first = vk_cpu_of(engines[0]->queue);
         CHECK_INT(engines[i]->queue->threads, i == 0 ? 1 : 2 * i);
-        own = vk_cpu_of(engines[i]->queue);
+        vk_cpu *own = vk_cpu_of(engines[i]->queue);
         memcpy(own->gemm, first->gemm, sizeof own->gemm); /* the choice of kernels is measured, and may differ between openings */
         own->begin = first->begin;
         own->end = first->end;

@@ -300,13 +300,12 @@ static void test_cupti_works(const char *setting, int whole, vp_launch *launches
     vp_error error;
     answer a;
     vp_request r = request_of(VP_TIMING_KERNEL);
-    long event_calls, graphs;
     if (!CHECK_INT(open_with_cupti(setting, &engine), VP_OK)) return;
     r.launches = launches;
     r.launch_capacity = CUPTI_ROOM;
     for (int i = 0; i < 2; i++) { /* the first request records the step */
-        event_calls = cuda_on_cpu_calls("event");
-        graphs = cuda_on_cpu_calls("graph");
+        long event_calls = cuda_on_cpu_calls("event");
+        long graphs = cuda_on_cpu_calls("graph");
         CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
         check_traced(launches, &a, by_events, events);
         CHECK(cuda_on_cpu_calls("event") - event_calls < 60 && cuda_on_cpu_calls("graph") > graphs);

@@ -227,15 +227,14 @@ static uint32_t gpu_switches; /* switches of the engines under test */
 static vp_engine *open_engine(const char *name, vp_weights weights, const char *gemm, const char *device, vp_model_config *config, vp_checkpoint **checkpoint) {
     char directory[256], path[300];
     size_t bytes = 0, preprocessor_bytes = 0;
-    char *text, *preprocessor;
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
     vp_error error = {0};
     snprintf(directory, sizeof directory, "tests/golden/models/%s", name);
     snprintf(path, sizeof path, "%s/config.json", directory);
-    text = check_read(path, &bytes);
+    char *text = check_read(path, &bytes);
     snprintf(path, sizeof path, "%s/preprocessor_config.json", directory);
-    preprocessor = check_read(path, &preprocessor_bytes);
+    char *preprocessor = check_read(path, &preprocessor_bytes);
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, config, &error), VP_OK) ||
         !CHECK_INT(vp_checkpoint_open(directory, config, checkpoint, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
     options.config = config;

@@ -13,7 +13,6 @@
 #include "support/json_file.h"
 #include "support/temporary.h"
 
-#include <unistd.h>
 
 #ifndef TEST_DEVICE
 #define TEST_DEVICE "cpu"
@@ -160,12 +159,11 @@ static void load_molmo_image(test_case *c, const vp_model_config *config, const 
     const int32_t tokens = vp_geometry_tokens_per_crop(&config->geometry);
     size_t bytes = 0, scratch_bytes;
     char *file = check_read(path, &bytes);
-    void *scratch;
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
     options.max_crops = config->geometry.max_crops;
     CHECK_INT(vp_layout_compute(&config->geometry, &options, image.width_px, image.height_px, &layout, &error), VP_OK);
     scratch_bytes = vp_preprocess_scratch_bytes(&config->geometry, &layout);
-    scratch = malloc(scratch_bytes);
+    void *scratch = malloc(scratch_bytes);
     c->views = layout.views;
     c->pixels = (float *)malloc(vp_preprocess_pixel_count(&config->geometry, &layout) * sizeof(float));
     c->masks = (float *)malloc((size_t)layout.views * patches * sizeof(float));
@@ -197,7 +195,6 @@ static void load_tiling(test_case *c, const vp_model_config *config, const json_
 static int load_case(const family *f, const char *name, const vp_model_config *config, test_case *c) {
     char rest[128], image[256], picture[300];
     json_file info;
-    uint32_t node;
     size_t needed;
     memset(c, 0, sizeof *c);
     c->of = f;
@@ -208,7 +205,7 @@ static int load_case(const family *f, const char *name, const vp_model_config *c
     c->ids = json_ints(&info, "input_ids", &c->id_count);
     c->tokens = json_ints(&info, "tokens", &c->token_count);
     CHECK_INT(c->token_count, STEPS);
-    node = vp_json_get(&info.json, 0, "image");
+    uint32_t node = vp_json_get(&info.json, 0, "image");
     if (node != VP_JSON_NONE && info.json.nodes[node].type == VP_JSON_STRING) {
         vp_json_text(&info.json, node, image, sizeof image, &needed);
         snprintf(rest, sizeof rest, "%s/pixels.png", name);
@@ -256,7 +253,6 @@ static vp_result run_case(vp_engine *engine, const vp_model_config *config, cons
     vp_request r = request_of(config, c, skipped, ends, blocks);
     vp_dump dump;
     vp_error error;
-    vp_result result;
     size_t per_view = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
     memset(o, 0, sizeof *o);
     memset(&dump, 0, sizeof dump);
@@ -268,7 +264,7 @@ static vp_result run_case(vp_engine *engine, const vp_model_config *config, cons
     o->block_last = dump.block_last = (float *)malloc((size_t)r.active_block_count * (size_t)config->d_model * sizeof(float));
     r.dump = bare ? NULL : &dump;
     o->reply.tokens = o->tokens; o->reply.step_ns = step_ns;
-    result = vp_engine_run(engine, &r, &o->reply, &error);
+    vp_result result = vp_engine_run(engine, &r, &o->reply, &error);
     free(ends);
     if (!CHECK_INT(result, VP_OK)) printf("%s: %s\n", error.where, error.text);
     return result;
@@ -359,12 +355,11 @@ static void compare_bf16(const vp_model_config *config, const test_case *c, cons
 static int read_config(const family *f, const char *file, vp_model_config *config) {
     char rest[128];
     size_t bytes = 0, preprocessor_bytes = 0;
-    char *text, *preprocessor;
     vp_error error;
     int good;
     snprintf(rest, sizeof rest, "checkpoint/%s", file);
-    text = check_read(place(f, rest), &bytes);
-    preprocessor = check_read(place(f, "checkpoint/preprocessor_config.json"), &preprocessor_bytes);
+    char *text = check_read(place(f, rest), &bytes);
+    char *preprocessor = check_read(place(f, "checkpoint/preprocessor_config.json"), &preprocessor_bytes);
     memset(&error, 0, sizeof error);
     good = text && CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, config, &error), VP_OK);
     if (error.text[0]) printf("%s %s: %s: %s\n", f->name, file, error.where, error.text);
@@ -430,11 +425,10 @@ static void compare_stops(vp_engine *engine, const vp_model_config *config, cons
 static void run_family(const family *f, vp_weights weights, const char *gemm, int first_case, int last_case) {
     vp_model_config config;
     vp_checkpoint *checkpoint;
-    vp_engine *engine;
     const char *kind = weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16";
     check_case("%s %s %s: open", f->name, kind, gemm ? gemm : "auto");
     if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
-    engine = open_engine(f, weights, TEST_DEVICE, gemm, &config, &checkpoint);
+    vp_engine *engine = open_engine(f, weights, TEST_DEVICE, gemm, &config, &checkpoint);
     for (int i = first_case; engine && i <= last_case; i++) {
         test_case c;
         output o;
@@ -461,7 +455,6 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
 static void test_knobs(const family *f) {
     vp_model_config config;
     vp_checkpoint *checkpoint, *own_checkpoint;
-    vp_engine *engine, *cpu;
     test_case c;
     output o, all, own;
     vp_request r;
@@ -471,8 +464,8 @@ static void test_knobs(const family *f) {
     int64_t step_ns[1];
     check_case("%s: an inactive block, top_k", f->name);
     if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
-    engine = open_engine(f, VP_WEIGHTS_FP32, TEST_DEVICE, NULL, &config, &checkpoint);
-    cpu = open_engine(f, VP_WEIGHTS_FP32, "cpu", "plain", &config, &own_checkpoint);
+    vp_engine *engine = open_engine(f, VP_WEIGHTS_FP32, TEST_DEVICE, NULL, &config, &checkpoint);
+    vp_engine *cpu = open_engine(f, VP_WEIGHTS_FP32, "cpu", "plain", &config, &own_checkpoint);
     if (engine && cpu && CHECK(load_case(f, f->cases[0], &config, &c))) {
         double difference = 0, change = 0, size = 0;
         run_case(engine, &config, &c, 1, 0, &o);
@@ -522,11 +515,10 @@ static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, 
 }
 static void test_tied(const family *f) {
     vp_model_config config;
-    uint64_t elements;
     if (!place(f, "checkpoint/config.json")) return;
     check_case("%s: the size of a tied head", f->name);
     if (!CHECK(read_config(f, "config.json", &config)) || !config.tied_head) return;
-    elements = (uint64_t)config.embedding_size * (uint64_t)config.d_model;
+    uint64_t elements = (uint64_t)config.embedding_size * (uint64_t)config.d_model;
     for (int wide = 0; wide < 2; wide++) {
         vp_weights weights = wide ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
         CHECK_INT(weight_bytes(&config, weights, weights, 0) - weight_bytes(&config, weights, weights, 1), (elements * (wide ? 4 : 2) + 63) / 64 * 64);

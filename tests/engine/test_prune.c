@@ -538,8 +538,6 @@ static int run_golden(const model *m, const char *folder, vp_prune_positions pos
     char path[200], picture[300], image[256];
     int32_t blocks[64], count, *tokens;
     json_file file, inputs;
-    vp_prune prune;
-    vp_request r;
     input in;
     snprintf(path, sizeof path, "%s/case.json", folder);
     if (!check_golden(path) || !is_wanted(folder) || !CHECK(json_open(check_golden(path), &file))) return 0;
@@ -553,8 +551,8 @@ static int run_golden(const model *m, const char *folder, vp_prune_positions pos
         snprintf(picture, sizeof picture, "pruning/images%s", strrchr(image, '/'));
     }
     if (CHECK(json_open(check_golden(path), &inputs)) && load_input(&inputs, picture, &m->config, &in)) {
-        prune = prune_of(&file, positions);
-        r = request_of(&m->config, &in, &prune, blocks);
+        vp_prune prune = prune_of(&file, positions);
+        vp_request r = request_of(&m->config, &in, &prune, blocks);
         compare(m, &r, &file, folder, "logits.npy", 1);
         tokens = ints_of(&file, "tokens", &count);
         check_tokens(m, &r, tokens, count);
@@ -650,14 +648,13 @@ static void make_input(const vp_model_config *config, int shuffled, input *in) {
 static int open_made(const char *name, vp_weights weights, model *m) {
     char path[200];
     size_t bytes = 0, preprocessor_bytes = 0;
-    char *text = NULL, *preprocessor = NULL;
     vp_engine_options options = vp_engine_options_default();
     vp_error error = { VP_OK, -1, "", "" };
     memset(m, 0, sizeof *m);
     snprintf(path, sizeof path, "othermodels/%s/checkpoint/config.json", name);
-    text = check_read(check_golden(path), &bytes);
+    char *text = check_read(check_golden(path), &bytes);
     snprintf(path, sizeof path, "othermodels/%s/checkpoint/preprocessor_config.json", name);
-    preprocessor = check_read(check_golden(path), &preprocessor_bytes);
+    char *preprocessor = check_read(check_golden(path), &preprocessor_bytes);
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, &m->config, &error), VP_OK)) printf("%s\n", error.text);
     FREE_ALL(text, preprocessor);
     options.config = &m->config; options.weights = weights; options.device = TEST_DEVICE; options.max_sequence = 512; options.max_views = 30;

@@ -51,11 +51,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static vp_caption_text texts[TEXTS_MAX];
     static vp_caption_image images[IMAGES_MAX];
     double each[IMAGES_MAX], corpus, alone;
-    vp_caption_input input;
     vp_error error;
     size_t count, i, without = 0;
     if (!bytes) return 0;
-    input = data[0] & 1 ? VP_CAPTION_RAW : VP_CAPTION_TOKENISED;
+    vp_caption_input input = data[0] & 1 ? VP_CAPTION_RAW : VP_CAPTION_TOKENISED;
     if (input == VP_CAPTION_RAW) tokenise(data + 1, bytes - 1);
     count = cut(data + 1, bytes - 1, texts, images);
     for (i = 0; i < count; i++) without += images[i].reference_count == 0;

@@ -16,10 +16,9 @@ static void read_all(struct said *said, vp_chat_api api, const char *type, const
     MUST(vp_chat_reply_begin(&said->reply, api, type, MOST) == VP_OK);
     while (at < bytes && said->result == VP_OK) {
         size_t piece = most ? 1 + seed % most : bytes;
-        char *copy;
         seed = seed * 1664525u + 1013904223u;
         if (piece > bytes - at) piece = bytes - at;
-        copy = (char *)malloc(piece);
+        char *copy = (char *)malloc(piece);
         MUST(copy != NULL);
         memcpy(copy, text + at, piece);
         said->result = vp_chat_reply_feed(&said->reply, copy, piece, now++, &error);
@@ -40,12 +39,11 @@ static void must_be_good(const vp_chat_reply *reply, vp_result end) {
     const int64_t counts[] = {reply->usage.prompt_tokens, reply->usage.completion_tokens, reply->usage.image_tokens,
                               reply->usage.cached_tokens, reply->usage.reasoning_tokens};
     int64_t bytes = 0, last = 0;
-    size_t i;
     MUST(reply->text_bytes + reply->reasoning_bytes <= MOST && reply->text[reply->text_bytes] == 0 && reply->reasoning[reply->reasoning_bytes] == 0);
     MUST(vp_utf8_valid_bytes(reply->text, reply->text_bytes) == reply->text_bytes);
     MUST(vp_utf8_valid_bytes(reply->reasoning, reply->reasoning_bytes) == reply->reasoning_bytes);
-    for (i = 0; i < 5; i++) MUST(counts[i] >= -1);
-    for (i = 0; i < reply->piece_count; i++) {
+    for (size_t i = 0; i < 5; i++) MUST(counts[i] >= -1);
+    for (size_t i = 0; i < reply->piece_count; i++) {
         MUST(reply->pieces[i].at_ns >= last && reply->pieces[i].text_bytes > 0);
         last = reply->pieces[i].at_ns;
         bytes += reply->pieces[i].text_bytes;

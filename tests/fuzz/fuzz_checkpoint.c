@@ -46,9 +46,8 @@ static const char *link_path(int file) {
     return path;
 }
 static void remove_folders(void) {
-    int i;
-    for (i = 0; i < FILE_COUNT; i++) unlink(link_path(i));
-    for (i = 0; i < FOLDER_COUNT; i++) rmdir(folders[i]);
+    for (int i = 0; i < FILE_COUNT; i++) unlink(link_path(i));
+    for (int i = 0; i < FOLDER_COUNT; i++) rmdir(folders[i]);
 }
 static void prepare(void) {
     int i;
@@ -70,13 +69,11 @@ static void open_files(const uint8_t *data, size_t size, int index) {
     uint64_t header = size;
     vp_checkpoint *cp = NULL;
     vp_error error;
-    int i;
     while (header > 0 && data[header - 1] != '}') header--; /* the buffer begins after the last brace */
-    for (i = 0; i < 8; i++) length[i] = (uint8_t)(header >> (8 * i));
+    for (int i = 0; i < 8; i++) length[i] = (uint8_t)(header >> (8 * i));
     write_file(index ? FILE_INDEX : FILE_SINGLE, length, index ? 0 : 8, data, size);
     if (vp_checkpoint_open(folders[index ? FOLDER_INDEX : FOLDER_SINGLE], NULL, &cp, &error) == VP_OK) {
-        size_t k;
-        for (k = 0; k < cp->entry_count; k++) {
+        for (size_t k = 0; k < cp->entry_count; k++) {
             vp_tensor t;
             volatile unsigned char byte;
             if (vp_checkpoint_find(cp, cp->entries[k].name, &t) != VP_OK || !t.bytes) continue;

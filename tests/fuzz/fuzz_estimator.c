@@ -38,16 +38,14 @@ static int read_model(const char *path, struct estimator **estimator) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static struct memory_file file;
     struct estimator *estimator = NULL, *again = NULL;
-    struct text_buffer first, second;
-    int code;
     fuzz_silence();
-    code = read_model(memory_file_fill(&file, data, bytes), &estimator);
+    int code = read_model(memory_file_fill(&file, data, bytes), &estimator);
     MUST(code == 0 ? estimator != NULL : code == EXIT_INPUT && estimator == NULL);
     if (code) return 0;
     predict(estimator);
-    first = write_model(estimator);
+    struct text_buffer first = write_model(estimator);
     MUST(read_model(memory_file_fill(&file, first.data, first.bytes), &again) == 0);
-    second = write_model(again);
+    struct text_buffer second = write_model(again);
     MUST(first.bytes == second.bytes && !memcmp(first.data, second.data, first.bytes));
     free(first.data);
     free(second.data);

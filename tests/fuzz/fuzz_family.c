@@ -12,9 +12,8 @@ static void check_error(const vp_error *error) {
 static void count_tokens(const vp_family *family, int32_t width, int32_t height) {
     vp_vision_count count;
     vp_error error;
-    vp_result result;
     error.text[0] = 0;
-    result = vp_family_count(family, width, height, &count, &error);
+    vp_result result = vp_family_count(family, width, height, &count, &error);
     if (result != VP_OK) {
         MUST(result == VP_ERR_RANGE || result == VP_ERR_UNSUPPORTED);
         check_error(&error);
@@ -55,7 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     char *text[FILES] = {NULL, NULL, NULL};
     size_t rest_bytes = bytes, next_bytes = 0, part;
     vp_error error;
-    vp_result result;
     for (int i = 0; i < FILES && rest; i++) {
         part = fuzz_split(rest, rest_bytes, &next, &next_bytes);
         text[i] = (char *)malloc(part + !part); /* of its exact length: a byte too far shows */
@@ -66,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         rest_bytes = next_bytes;
     }
     error.text[0] = 0;
-    result = vp_family_from_config(&family, files, &error);
+    vp_result result = vp_family_from_config(&family, files, &error);
     if (result == VP_OK) {
         MUST(family.preset != NULL);
         count_all(&family, data, bytes);

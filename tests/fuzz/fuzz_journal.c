@@ -37,11 +37,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct journal_index index = {0};
     const uint8_t *second;
     size_t file_bytes[2];
-    int code;
     fuzz_silence();
     file_bytes[0] = fuzz_split(data, bytes, &second, &file_bytes[1]);
     memory_file_fill(&files[0], data, file_bytes[0]);
-    code = index_read(&index, files[0].path, files[0].fd, 0);
+    int code = index_read(&index, files[0].path, files[0].fd, 0);
     if (!code && second) {
         memory_file_fill(&files[1], second, file_bytes[1]);
         code = index_read(&index, files[1].path, files[1].fd, 0);

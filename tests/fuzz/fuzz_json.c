@@ -77,7 +77,6 @@ static char *pass(const char *text, size_t bytes, int32_t indent, size_t *node_c
     vp_json_node *nodes;
     vp_json_writer w;
     vp_error error;
-    char *room, *out;
     size_t capacity = bytes * 40 + 4096; /* a level of 64 may be indented by 2 * 64; checked by the writer */
     vp_result result = vp_json_parse(text, bytes, NULL, 0, NULL, node_count, &error);
     if (result != VP_ERR_CAPACITY) {
@@ -86,8 +85,8 @@ static char *pass(const char *text, size_t bytes, int32_t indent, size_t *node_c
         return NULL;
     }
     nodes = (vp_json_node *)malloc(*node_count * sizeof *nodes);
-    room = (char *)malloc(bytes + 1);
-    out = (char *)malloc(capacity);
+    char *room = (char *)malloc(bytes + 1);
+    char *out = (char *)malloc(capacity);
     MUST(nodes && room && out);
     MUST(vp_json_parse(text, bytes, nodes, *node_count - 1, &json, NULL, NULL) == VP_ERR_CAPACITY);
     MUST(vp_json_parse(text, bytes, nodes, *node_count, &json, NULL, NULL) == VP_OK);

@@ -33,12 +33,10 @@ static void check_tower(const vp_model_config *c) {
 static void check_tensors(const vp_model_config *c) {
     const int64_t count = vp_model_tensor_count(c);
     vp_tensor_spec spec;
-    int64_t i;
-    int32_t k;
     MUST(count > 0 && vp_model_tensor(c, count, &spec) == VP_ERR_RANGE);
-    for (i = 0; i < count; i += count / 50 + 1) {
+    for (int64_t i = 0; i < count; i += count / 50 + 1) {
         MUST(vp_model_tensor(c, i, &spec) == VP_OK && spec.name[0] && spec.dimensions >= 1 && spec.dimensions <= VP_TENSOR_DIMENSIONS_MAX);
-        for (k = 0; k < spec.dimensions; k++) MUST(spec.shape[k] > 0);
+        for (int32_t k = 0; k < spec.dimensions; k++) MUST(spec.shape[k] > 0);
     }
 }
 

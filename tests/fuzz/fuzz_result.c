@@ -43,11 +43,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     const uint8_t *second;
     struct results results;
     size_t second_bytes, first_bytes = fuzz_split(data, bytes, &second, &second_bytes);
-    int code;
     fuzz_silence();
     paths[0] = memory_file_fill(&files[0], data, first_bytes);
     if (second) paths[1] = memory_file_fill(&files[1], second, second_bytes);
-    code = results_read(&results, paths, second ? 2 : 1);
+    int code = results_read(&results, paths, second ? 2 : 1);
     MUST(code == 0 || (code == EXIT_INPUT && !results.count && !results.group_count));
     for (size_t i = 0; i < results.count; i++) check_file(&results.files[i]);
     for (size_t i = 0; i < results.group_count; i++) check_group(&results, &results.groups[i]);

@@ -24,7 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static struct memory_file file;
     const char *words[5] = {"vlmprof", "score"};
     struct options options = {0};
-    int code;
     if (bytes < 2) return 0;
     fuzz_listen();
     words[2] = metrics[data[0] % (sizeof metrics / sizeof *metrics)];
@@ -32,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     words[4] = memory_file_fill(&file, data + 2, bytes - 2);
     options.command = &command_score;
     MUST(options_parse(&options, 5, (char **)(size_t)words) == 0);
-    code = run_command(&options);
+    int code = run_command(&options);
     MUST(code == 0 || code == EXIT_INPUT || code == EXIT_USAGE);
     check_lines();
     options_free(&options);

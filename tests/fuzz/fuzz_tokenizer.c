@@ -29,9 +29,8 @@ static void free_but_forms(void *memory) {
 /* Decodes in the exact room and in one byte less; returns malloc'ed text. */
 static char *decode(const vp_tokenizer *t, const int32_t *ids, size_t count, int flags, size_t *bytes) {
     size_t needed = 0, again = 0;
-    char *text;
     MUST(vp_tokenizer_decode(t, ids, count, flags, NULL, 0, &needed) == VP_ERR_CAPACITY);
-    text = (char *)malloc(needed + 1);
+    char *text = (char *)malloc(needed + 1);
     MUST(text != NULL);
     MUST(vp_tokenizer_decode(t, ids, count, flags, text, needed, &again) == VP_ERR_CAPACITY && again == needed);
     MUST(vp_tokenizer_decode(t, ids, count, flags, text, needed + 1, &again) == VP_OK && again == needed && text[needed] == 0);
@@ -59,9 +58,8 @@ static int32_t *encode(const vp_tokenizer *t, const char *text, size_t bytes, si
 static void round_trip(const vp_tokenizer *t, const char *text, size_t bytes, int every_byte) {
     size_t count = 0, again = 0, back_bytes = 0;
     int32_t *ids = encode(t, text, bytes, &count), *same;
-    char *back;
     if (!ids) return;
-    back = decode(t, ids, count, 0, &back_bytes);
+    char *back = decode(t, ids, count, 0, &back_bytes);
     if (every_byte) {
         same = encode(t, back, back_bytes, &again);
         MUST(same && again == count && !memcmp(same, ids, count * sizeof *ids));
@@ -86,9 +84,8 @@ static void tokenizer_file(const char *text, size_t bytes) {
     vp_tokenizer *t = NULL;
     vp_error error;
     vp_special_ids ids;
-    vp_result result;
     error.code = VP_OK;
-    result = vp_tokenizer_load(text, bytes, &t, &error);
+    vp_result result = vp_tokenizer_load(text, bytes, &t, &error);
     if (result != VP_OK) {
         MUST(t == NULL && error.code == result && memchr(error.text, 0, sizeof error.text) && error.text[0]);
         MUST(vp_utf8_valid_bytes(error.text, strlen(error.text)) == strlen(error.text));

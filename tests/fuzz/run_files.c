@@ -14,11 +14,10 @@ static void run_file(const char *path) {
     size_t bytes = 0;
     char *text = check_read(path, &bytes);
     int status = -1;
-    pid_t child;
     check_case("%s", path);
     if (!CHECK(text != NULL)) return;
     fflush(NULL);
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         char *exact = (char *)malloc(bytes ? bytes : 1); /* no NUL after it that hides a byte too far */
         alarm(60);
@@ -37,12 +36,11 @@ int main(int argument_count, char **arguments) {
     char folder[300], path[600];
     const char *name = strrchr(arguments[0], '/');
     struct dirent *entry;
-    DIR *directory;
     int count = 0, i;
     (void)argument_count;
     name = name ? name + 1 : arguments[0];
     snprintf(folder, sizeof folder, "tests/fuzz/corpus/%s", strncmp(name, "corpus_", 7) == 0 ? name + 7 : name);
-    directory = opendir(folder);
+    DIR *directory = opendir(folder);
     check_case("%s has files", folder);
     while (directory && (entry = readdir(directory)) != NULL)
         if (entry->d_name[0] != '.' && count < 1024) snprintf(names[count++], sizeof names[0], "%s", entry->d_name);

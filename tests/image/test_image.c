@@ -356,7 +356,6 @@ static void test_limits(void) {
     vp_layout layout, broken;
     uint8_t rgb[48] = {0};
     float *pixels = poisoned(16 * 576 * 588), *masks = poisoned(16 * 576);
-    size_t needed, i, k;
     int32_t *fields[12];
     check_case("scratch size is limited by the canvas, not by the resized image");
     CHECK_INT(vp_layout_compute(&geometry, &options, 1, 5000, &layout, NULL), VP_OK);
@@ -365,7 +364,7 @@ static void test_limits(void) {
     CHECK(vp_preprocess_scratch_bytes(&geometry, &layout) < 2000000);
     check_case("errors of vp_preprocess leave the outputs unchanged");
     CHECK_INT(vp_layout_compute(&geometry, &options, 4, 4, &layout, NULL), VP_OK);
-    needed = vp_preprocess_scratch_bytes(&geometry, &layout);
+    size_t needed = vp_preprocess_scratch_bytes(&geometry, &layout);
     void *scratch = malloc(needed);
     CHECK_INT(vp_preprocess(&geometry, &layout, rgb, pixels, masks, scratch, needed - 1), VP_ERR_CAPACITY);
     CHECK_INT(vp_preprocess(&geometry, &layout, rgb, pixels, masks, scratch, 0), VP_ERR_CAPACITY);
@@ -385,9 +384,9 @@ static void test_limits(void) {
     fields[4] = &broken.views; fields[5] = &broken.canvas_width_px; fields[6] = &broken.canvas_height_px; fields[7] = &broken.resized_width_px;
     fields[8] = &broken.resized_height_px; fields[9] = &broken.offset_left_px; fields[10] = &broken.global_resized_width_px;
     fields[11] = &broken.global_offset_top_px;
-    for (i = 0; i < 12; i++) {
+    for (size_t i = 0; i < 12; i++) {
         static const int32_t values[] = {0, -1, INT32_MIN, INT32_MAX};
-        for (k = 0; k < 4; k++) {
+        for (size_t k = 0; k < 4; k++) {
             broken = layout;
             if (*fields[i] == values[k]) continue; /* an offset of 0 is valid */
             *fields[i] = values[k];
@@ -422,7 +421,6 @@ static void test_geometry(void) {
     vp_tile_options options = options_of("medium");
     vp_layout layout;
     vp_image image;
-    size_t count, i, scratch_bytes;
     int different = 0;
     check_case("other geometry: crops of 48, patches of 4, margins 2 and 4");
     g.crop_px = 48;
@@ -434,16 +432,16 @@ static void test_geometry(void) {
     image.width_px = 123;
     image.height_px = 77;
     image.rgb = (uint8_t *)malloc(123 * 77 * 3);
-    for (i = 0; i < 123 * 77 * 3; i++) image.rgb[i] = (uint8_t)random_below(256);
+    for (size_t i = 0; i < 123 * 77 * 3; i++) image.rgb[i] = (uint8_t)random_below(256);
     CHECK_INT(vp_layout_compute(&g, &options, 123, 77, &layout, NULL), VP_OK);
-    count = vp_preprocess_pixel_count(&g, &layout);
+    size_t count = vp_preprocess_pixel_count(&g, &layout);
     CHECK_INT(count, (int64_t)layout.views * 48 * 48 * 3);
     float *pixels = poisoned(count);
     float *masks = poisoned((size_t)layout.views * 144);
-    scratch_bytes = vp_preprocess_scratch_bytes(&g, &layout);
+    size_t scratch_bytes = vp_preprocess_scratch_bytes(&g, &layout);
     void *scratch = malloc(scratch_bytes);
     CHECK_INT(vp_preprocess(&g, &layout, image.rgb, pixels, masks, scratch, scratch_bytes), VP_OK);
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         different += !same_bits(pixels[i], plain_value(&image, &g, &layout, (int32_t)(i / 6912), (int32_t)(i / 48 % 144), (int32_t)(i % 48)));
     CHECK_INT(different, 0);
     CHECK(fence_stands(pixels, count) && fence_stands(masks, (size_t)layout.views * 144));
@@ -463,13 +461,12 @@ static void put_be32(bytes_buffer *b, uint32_t value) {
 }
 static void put_chunk(bytes_buffer *b, const char *type, const void *data, size_t count) {
     uint32_t crc = 0xFFFFFFFFu;
-    size_t at, i;
     int bit;
     put_be32(b, (uint32_t)count);
-    at = b->count;
+    size_t at = b->count;
     put(b, type, 4);
     put(b, data, count);
-    for (i = at; i < b->count; i++)
+    for (size_t i = at; i < b->count; i++)
         for (crc ^= b->data[i], bit = 0; bit < 8; bit++) crc = crc & 1 ? 0xEDB88320u ^ crc >> 1 : crc >> 1;
     put_be32(b, ~crc);
 }

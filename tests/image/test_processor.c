@@ -107,7 +107,6 @@ static void check_picture(size_t model, const char *name, const vp_processor *pr
     char *file = check_read(place(model, path), &bytes);
     vp_image image, want;
     vp_error error;
-    uint8_t *views;
     float *pixels;
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
     free(file);
@@ -122,7 +121,7 @@ static void check_picture(size_t model, const char *name, const vp_processor *pr
         CHECK_INT(picture->feature_tokens, want.width_px / processor->geometry.crop_px * (want.height_px / processor->geometry.crop_px));
     } else CHECK_INT(picture->views * processor->geometry.crop_px, want.height_px);
     view_bytes = (size_t)picture->views * (size_t)processor->geometry.crop_px * (size_t)processor->geometry.crop_px * 3;
-    views = (uint8_t *)calloc(view_bytes, 1);
+    uint8_t *views = (uint8_t *)calloc(view_bytes, 1);
     pixels = (float *)malloc(view_bytes * sizeof *pixels);
     if (!views || !pixels) abort();
     CHECK_INT(vp_processor_views(processor, picture, image.rgb, views), VP_OK);
@@ -270,7 +269,6 @@ static void test_crops(void) {
         char rest[64], *data;
         double height = 0;
         vp_image image, want;
-        uint8_t *views;
         check_case("gemma3 %s", cases[i].name);
         snprintf(rest, sizeof rest, "%s/case.json", cases[i].name);
         json_file *file = json_open(place(model, rest));
@@ -292,7 +290,7 @@ static void test_crops(void) {
         CHECK_INT(picture.views, 1 + picture.tiling.rows * picture.tiling.cols);
         CHECK_INT(picture.views * processor.view_px, want.height_px);
         count = (size_t)want.height_px * (size_t)want.width_px * 3;
-        views = (uint8_t *)calloc(count, 1);
+        uint8_t *views = (uint8_t *)calloc(count, 1);
         CHECK_INT(vp_processor_views(&processor, &picture, image.rgb, views), VP_OK);
         for (size_t at = 0; at < count; at++) differing += views[at] != want.rgb[at];
         CHECK_INT(differing, 0);

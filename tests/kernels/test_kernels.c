@@ -1745,14 +1745,13 @@ static void test_decode_router(int experts, int d, int wide) {
  * index; weights from other sums. */
 static void test_route(int rows, int experts, int d, int k, int norm_topk, int wide) {
     vk_route_job job = {0};
-    expected e, en, row;
     int32_t *want, *bad;
     int numbers = rows - (rows > 2 && !norm_topk); /* number of rows without NaN */
     size_t ld = padded((size_t)d), count = (size_t)rows * (size_t)k;
     check_case("route rows %d experts %d d %d top_k %d norm %d wide %d", rows, experts, d, k, norm_topk, wide);
     use_mode(wide);
-    e = expect_new((size_t)rows, (size_t)k);
-    en = expect_new((size_t)numbers, (size_t)d);
+    expected e = expect_new((size_t)rows, (size_t)k);
+    expected en = expect_new((size_t)numbers, (size_t)d);
     layer l = layer_new(experts, d, 1);
     float *x = floats((size_t)rows * (size_t)d + 4, 3e-3f);
     float *w = floats((size_t)d + 4, 1.0f);
@@ -1766,7 +1765,7 @@ static void test_route(int rows, int experts, int d, int k, int norm_topk, int w
         unsigned char taken[VK_EXPERTS_MAX] = { 0 }, bad_taken[VK_EXPERTS_MAX] = { 0 };
         double *normed = normed_row(x + (size_t)r * (size_t)d, w, d), sum = 0.0, chosen = 0.0, most = 0.0;
         int broken = r == numbers;
-        row = expect_new(1, (size_t)experts);
+        expected row = expect_new(1, (size_t)experts);
         for (int i = 0; i < experts; i++) expect_row(&row, (size_t)i, 0.0, normed, &l, (size_t)i, 0.0);
         for (int i = 0; i < experts; i++) { sum += exp(row.want[i]); most = fmax(most, row.tolerance[i]); }
         for (int i = 0; !broken && i < d; i++)
@@ -1820,7 +1819,6 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     size_t bytes = vk_round_up(layer_bytes(2 * h, d, wide), 64) + 64, ldh = padded((size_t)h), element = wide ? 4 : 2;
     vk_decode_job job = decode_job(NULL, d, 0);
     layer l[16], router = {0}, down = {0};
-    expected e, ew, products;
     double sum = 0.0, chosen = 0.0;
     int32_t want[16], bad[16];
     unsigned char taken[16] = { 0 }, bad_taken[16] = { 0 };
@@ -1832,8 +1830,8 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide; down.linear.bits = 0;
     char *x = (char *)inputs(1, (size_t)d, padded((size_t)d), wide);
     float *logits = floats((size_t)experts, 2.0f);
-    e = expect_new((size_t)top_k, (size_t)h);
-    ew = expect_new(1, (size_t)top_k);
+    expected e = expect_new((size_t)top_k, (size_t)h);
+    expected ew = expect_new(1, (size_t)top_k);
     for (int i = 0; i < experts; i++) { logits[i] = roundf(logits[i] * 2.0f) / 2.0f; sum += exp((double)logits[i]); }
     for (int s = 0; s < top_k; s++) {
         int best = -1, worse = -1;
@@ -1846,7 +1844,7 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
         bad[s] = worse;
         chosen += exp((double)logits[best]);
         expect(&ew, (size_t)s, exp((double)logits[best]) / sum, exp((double)logits[best]) / (sum * 1.001), 1.0, experts + 8, 1); /* damaged: by 0.1 % */
-        products = expect_new(1, 2 * (size_t)h);
+        expected products = expect_new(1, 2 * (size_t)h);
         expect_products(&products, x, padded((size_t)d), l[best].values, (size_t)d, wide);
         for (int i = 0; i < h; i++) {
             double g = products.want[i], u = products.want[h + i], v = g / (1.0 + exp(-g)) * u;

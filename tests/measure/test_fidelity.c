@@ -255,10 +255,9 @@ static void test_choices(void) {
                   "--max_new_tokens 5 --weights fp32 --gemm %G --quiet --baseline %F/sweep"), 3);
     if (load_result(&d, "sweep", 0)) {
         char command[1200];
-        const char *path = NULL;
         FILE *list = popen((snprintf(command, sizeof command, "ls %s/few_imgsizetier-low_crops*_topk1_*.json", in_folder("sweep")), command), "r");
         char line[700] = "";
-        path = list && fgets(line, sizeof line, list) ? line : "";
+        const char *path = list && fgets(line, sizeof line, list) ? line : "";
         if (list) pclose(list);
         line[strcspn(line, "\n")] = 0;
         snprintf(command, sizeof command, "sweep --model " MODEL " --data %%F/few.jsonl --output_dir %%F/old --tier_list low --top_k_list 2 --num_samples 4 "

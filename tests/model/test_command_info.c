@@ -19,7 +19,6 @@ static double told_bytes(const char *key) {
 }
 static void test_info(void) {
     document d;
-    uint32_t cpu, m, parameters;
     char command[600];
     struct stat info;
     check_case("info: this machine");
@@ -29,7 +28,7 @@ static void test_info(void) {
     const char *fp32 = last.out ? strstr(last.out, "\n  fp32 ") : NULL;
     CHECK(fp32 && !strstr(fp32, "avx512bf16 for") && !strstr(fp32, "amx for")); /* these multiply bf16 */
     if (cli_json("info --json", 0, &d)) {
-        cpu = member(&d, 0, "cpu");
+        uint32_t cpu = member(&d, 0, "cpu");
         check_keys(&d, 0, "schema version compiler cuda_toolkit cpu gpus gpus_note gpu_tools model");
         check_keys(&d, cpu, "name threads memory_bytes available_bytes huge_pages gemm gemm_bf16 gemm_fp32");
         check_keys(&d, member(&d, cpu, "gemm_fp32"), "rows_1 rows_8 rows_1024");
@@ -49,8 +48,8 @@ static void test_info(void) {
     check_case("info: checkpoints");
     snprintf(command, sizeof command, "info --model %s --json", check_golden("models/tiny-b"));
     if (cli_json(command, 0, &d)) {
-        m = member(&d, 0, "model");
-        parameters = member(&d, m, "parameters");
+        uint32_t m = member(&d, 0, "model");
+        uint32_t parameters = member(&d, m, "parameters");
         CHECK_INT(number(&d, m, "tensors"), number(&d, member(&d, m, "dtypes"), "F32") + number(&d, member(&d, m, "dtypes"), "BF16"));
         CHECK(number(&d, member(&d, m, "dtypes"), "F32") > 0 && number(&d, member(&d, m, "dtypes"), "BF16") > 0);
         CHECK_INT(number(&d, parameters, "total"), number(&d, parameters, "vision") + number(&d, parameters, "experts") + number(&d, parameters, "other_llm")

@@ -629,14 +629,13 @@ static void test_load_errors(void) {
     golden_rows rows;
     vp_tokenizer *t = NULL;
     vp_error error;
-    char *text;
     if (golden_open(&rows, "tokenizer/load_errors.jsonl")) while (golden_next(&rows)) check_edited(&rows, mini);
     CHECK_INT(rows.count, 64);
     check_case("two added tokens that are equal after NFC");
-    text = mini_edited("{\"id\":9,",
-                       "{\"id\":9,\"content\":\"\\u00e9\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":true,"
-                       "\"special\":false},{\"id\":10,\"content\":\"e\\u0301\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
-                       "\"normalized\":true,\"special\":false},{\"id\":11,");
+    char *text = mini_edited("{\"id\":9,",
+                             "{\"id\":9,\"content\":\"\\u00e9\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":true,"
+                             "\"special\":false},{\"id\":10,\"content\":\"e\\u0301\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+                             "\"normalized\":true,\"special\":false},{\"id\":11,");
     CHECK_INT(vp_tokenizer_load(text, strlen(text), &t, &error), VP_ERR_FORMAT);
     CHECK(strstr(error.text, "normalisation") != NULL);
     free(text);
@@ -678,11 +677,10 @@ static void test_load_variants(void) {
     {
         char *text = mini_edited("\"\\u0120 a\"", "\"\\u0120 a\",\"a b\""); /* a pair listed twice has its last rank, so now b+a is first */
         static const int32_t last[2] = { 1, 7 };
-        vp_tokenizer *t;
         check_case("a token spelled with a real space is not the merge of a space");
         char *literal = mini_edited("\"a\":1", "\" \":10,\"<em>\":9,\"a\":1");
         static const int32_t space[2] = { 1, 5 };
-        t = load_text(literal);
+        vp_tokenizer *t = load_text(literal);
         if (t) encode_is(t, "a ", 2, space, 2);
         vp_tokenizer_free(t);
         free(literal);

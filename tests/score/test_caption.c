@@ -60,14 +60,13 @@ static double score_at(uint32_t object) {
 }
 static void set_read(uint32_t object, set *s) {
     uint32_t list = vp_json_get(&json, object, "images"), i;
-    int raw;
     CHECK_INT(vp_json_text(&json, vp_json_get(&json, object, "name"), s->name, sizeof s->name, NULL), VP_OK);
     s->corpus = score_at(vp_json_get(&json, object, "corpus"));
     s->image_count = json.nodes[list].count;
     if (!CHECK(s->image_count <= IMAGES_MAX)) exit(1);
     for (i = 0; i < s->image_count; i++) {
         uint32_t image = vp_json_at(&json, list, i);
-        raw = vp_json_get(&json, image, "candidate_tokenised") != VP_JSON_NONE;
+        int raw = vp_json_get(&json, image, "candidate_tokenised") != VP_JSON_NONE;
         s->images[i] = image_at(image, "candidate", "references");
         s->tokenised[i] = raw ? image_at(image, "candidate_tokenised", "references_tokenised") : s->images[i];
         s->wanted[i] = score_at(image);

@@ -79,7 +79,6 @@ static void check_vqa_seed(void) {
         const char *references[REFERENCES_MAX];
         uint32_t list = vp_json_get(&g.r.json, 0, "references"), i, reference_count = g.r.json.nodes[list].count;
         double wanted = -1, score = -2;
-        size_t longest;
         row_text(&g.r, vp_json_get(&g.r.json, 0, "prediction"), prediction);
         ROW(vp_json_to_double(&g.r.json, vp_json_get(&g.r.json, 0, "score"), &wanted) == VP_OK);
         ROW(vp_score_vqa_normalise(prediction, processed, sizeof processed, NULL) == VP_OK);
@@ -88,7 +87,7 @@ static void check_vqa_seed(void) {
             score = strcmp(processed, row_text(&g.r, list, texts[0])) == 0;
         else {
             if (!ROW(reference_count <= REFERENCES_MAX)) continue;
-            longest = strlen(prediction);
+            size_t longest = strlen(prediction);
             for (i = 0; i < reference_count; i++) {
                 references[i] = row_text(&g.r, vp_json_at(&g.r.json, list, i), texts[i]);
                 if (strlen(texts[i]) > longest) longest = strlen(texts[i]);

@@ -88,7 +88,6 @@ static inline void write_times(FILE *f, const truth *t, const double *ms, double
 static inline void write_made(const char *name, const truth *t, int size, int k, int b) {
     vp_random samples, noise;
     char path[512];
-    int right = 0;
     snprintf(path, sizeof path, "%s/%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", in_folder(name), t->task, TIERS[size], 1 + 4 * size, t->top_k[k], t->blocks[b]);
     FILE *f = fopen(path, "wb");
     if (!CHECK(f != NULL)) return;
@@ -122,7 +121,7 @@ static inline void write_made(const char *name, const truth *t, int size, int k,
                       / (1 - t->lost_share);
             sum += totals[r];
         }
-        right = hard < truth_skill(t, size, k, b) - t->skill_less;
+        int right = hard < truth_skill(t, size, k, b) - t->skill_less;
         fprintf(f, "%s\n  {\"sample_id\": %d, \"status\": \"ok\", \"actual_num_crops\": %d, \"actual_vision_tokens\": %d, \"input_text_tokens\": 20, "
                 "\"total_sequence_length\": %d, \"output_tokens\": 8, ", i ? "," : "", i + t->first_id, views - 1, 144 * views, sequence);
         if (t->is_corpus) fprintf(f, "\"accuracy\": null, "); else fprintf(f, "\"accuracy\": %d.0, ", right);

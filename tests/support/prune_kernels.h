@@ -13,7 +13,6 @@ static double score_of(const vk_scores_job *job, int query, int head, int key, d
 static void test_attention_scores(int queries, int keys, int heads, int group, int head_dim, int wide) {
     vk_scores_job job = {0};
     int pairs = queries * heads;
-    expected tops, received;
     check_case("attention_tops, _received queries %d keys %d heads %d/%d of %d wide %d", queries, keys, heads, group, head_dim, wide);
     job.queries = queries; job.keys = keys; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim;
     job.ldq = (int)padded((size_t)(heads * head_dim));
@@ -23,8 +22,8 @@ static void test_attention_scores(int queries, int keys, int heads, int group, i
     job.k = matrix((size_t)keys, 0, (size_t)(job.kv_heads * head_dim), (size_t)job.ldk, NAN, wide);
     job.tops = (float *)take((size_t)(2 * pairs) * sizeof(float));
     job.received = (float *)take((size_t)keys * sizeof(float));
-    tops = expect_new((size_t)pairs, 2);
-    received = expect_new((size_t)keys, 1);
+    expected tops = expect_new((size_t)pairs, 2);
+    expected received = expect_new((size_t)keys, 1);
     for (int key = 0; key < keys; key++) expect(&received, (size_t)key, 0, 0, 0, 1, 1);
     for (int pair = 0; pair < pairs; pair++)
         for (int damaged = 0; damaged < 2; damaged++) {

@@ -65,7 +65,6 @@ static int64_t state_of(int id, int config) {
 }
 
 static void test_head(void) {
-    const struct index_configuration *one;
     check_case("a head describes the run");
     fresh();
     CHECK_INT(read_lines(), 0);
@@ -89,7 +88,7 @@ static void test_head(void) {
     CHECK_INT(book.configuration_count, 3);
     for (int i = 0; i < 3; i++) {
         const struct knob_value *blocks = &book.configurations[i].knobs.of[KNOB_BLOCKS];
-        one = &book.configurations[i];
+        const struct index_configuration *one = &book.configurations[i];
         CHECK_INT(one->set, i == 2);
         CHECK_INT(one->place, i % 2);
         CHECK_INT(knob_number(&one->knobs, KNOB_TOP_K), i ? 2 : 1);

@@ -5,7 +5,6 @@
  * temporary folder. SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
 #define _GNU_SOURCE 1
 #include "support/command.h"
-#include <errno.h>
 
 #define BEGIN(command) start(command, NULL, in_folder("stdout"), 0)
 #define END(child) finish(child, in_folder("stdout"))

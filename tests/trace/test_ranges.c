@@ -403,7 +403,6 @@ static void test_print_options(void) {
     char text[4096], small[8];
     vp_text_buffer buffer = buffer_of(text, sizeof text);
     vp_ops ops;
-    int calls, i;
     check_case("printers: options, sinks, custom columns");
     vp_ops_init(&ops, rows, 2, VP_OPS_BY_STAGE | VP_OPS_BY_BLOCK | VP_OPS_BY_SHAPE, 0);
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
@@ -440,8 +439,8 @@ static void test_print_options(void) {
     CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
     CHECK_INT(buffer.length_bytes, strlen(text));
     CHECK_INT(strlen(small), 7);
-    for (i = 0; i < 3; i++) {
-        calls = 5;
+    for (int i = 0; i < 3; i++) {
+        int calls = 5;
         CHECK_INT(i == 0 ? vp_ops_print_torch(&ops, &print, full_sink, &calls)
                   : i == 1 ? vp_ops_print_cprofile(&ops, &print, full_sink, &calls) : vp_ops_print_csv(&ops, full_sink, &calls), VP_ERR_WRITE);
         CHECK_INT(calls, -1); /* it is not called again after its failure */

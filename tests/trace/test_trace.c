@@ -84,7 +84,6 @@ static void read_event(file *f, uint32_t node, event *e) {
 }
 static int load(const char *path, file *f) {
     size_t needed = 0, i = 0;
-    uint32_t events, node;
     vp_error error;
     memset(f, 0, sizeof *f);
     f->text = check_read(path, &f->bytes);
@@ -92,10 +91,10 @@ static int load(const char *path, file *f) {
     if (!CHECK_INT(vp_json_parse(f->text, f->bytes, NULL, 0, NULL, &needed, &error), VP_ERR_CAPACITY)) return 0;
     f->nodes = (vp_json_node *)malloc(needed * sizeof *f->nodes);
     if (!CHECK_INT(vp_json_parse(f->text, f->bytes, f->nodes, needed, &f->json, NULL, &error), VP_OK)) return 0;
-    events = vp_json_get(&f->json, 0, "traceEvents");
+    uint32_t events = vp_json_get(&f->json, 0, "traceEvents");
     if (!CHECK(events != VP_JSON_NONE)) return 0;
     f->count = f->nodes[events].count; f->events = (event *)calloc(f->count + 1, sizeof *f->events);
-    for (node = events + 1; i < f->count; node = f->nodes[node].end, i++) {
+    for (uint32_t node = events + 1; i < f->count; node = f->nodes[node].end, i++) {
         read_event(f, node, &f->events[i]);
         f->events[i].order = (uint32_t)i;
     }

@@ -170,10 +170,9 @@ static void vk_attention_share(const void *context, int64_t task, int thread) {
 }
 static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
     vk_attention_list list;
-    int rest;
     list.cpu = cpu; list.job = job;
     list.rows = cpu->gemm[cpu->wide][VK_SHAPES - 1]->strip;
-    rest = job->tokens % list.rows;
+    int rest = job->tokens % list.rows;
     list.strips =
         vk_divide_up(job->tokens, list.rows) - (rest && list.rows + rest <= VK_ROWS_MAX && job->tokens > rest);
     list.chunks = vk_divide_up(job->tokens, VK_PAD);

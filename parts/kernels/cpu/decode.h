@@ -101,10 +101,9 @@ static VK_CLONES void vk_pieces_add(const vk_one_query *one, int pieces) {
 }
 /* ranges depend only on the number of keys, so a request gives the same bits with any number of threads */
 static void vk_one_query_run(vk_one_query *one, int worth) {
-    int pieces;
     one->piece_keys = vk_divide_up(one->keys, VK_PIECES);
     if (one->piece_keys < VK_PIECE_KEYS) one->piece_keys = VK_PIECE_KEYS;
-    pieces = vk_divide_up(one->keys, one->piece_keys);
+    int pieces = vk_divide_up(one->keys, one->piece_keys);
     vk_share(one->cpu, pieces, worth, vk_piece_share, one);
     vk_pieces_add(one, pieces);
 }

@@ -9,10 +9,9 @@ static int64_t vk_time_kernel(const vk_gemm_kernel *kernel, int wide, int rows, 
                               int k) {
     float sums[VK_ROWS_MAX * VK_PAD];
     vk_tile tile = wide ? kernel->tile_wide : kernel->tile;
-    int64_t start;
     if (kernel->begin) kernel->begin();
     tile(sums, x, (size_t)k, panel, (size_t)k, rows);
-    start = vp_clock_ns();
+    int64_t start = vp_clock_ns();
     for (int i = 0; i < 4; i++) tile(sums, x, (size_t)k, panel, (size_t)k, rows);
     start = vp_clock_ns() - start;
     if (kernel->end) kernel->end();
@@ -29,9 +28,8 @@ static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int row
     for (int round = 0; round < 12; round++)
         for (int i = 0; i < VK_GEMM_KERNELS; i++) {
             const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
-            int64_t took;
             if ((name && strcmp(kernel->name, name)) || !vk_gemm_usable(kernel, wide)) continue;
-            took = vk_time_kernel(kernel, wide, rows, x, panel, k);
+            int64_t took = vk_time_kernel(kernel, wide, rows, x, panel, k);
             if (took < best) { best = took; fastest = kernel; }
         }
     return fastest;

@@ -69,7 +69,6 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
                           float *sums, char *integers, vk_groups *groups, int index, int r0, int rows) {
     int k = job->w->k_padded, bits = job->w->bits;
     const char *panel = vk_panel_at(job->w, index);
-    vk_bytes x;
     if (job->m == 1) {
         const vk_fine *fine = (const vk_fine *)(const void *)integers;
         kernel->row[cpu->fetches][bits == 4](sums, fine, panel, k / VK_QUANT_BLOCK);
@@ -82,7 +81,7 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
         vk_quant_rows(kernel->blocks, job->w, sink, sums, integers + (size_t)r0 * row, panel, rows);
         return 1;
     }
-    x = vk_bytes_at(integers, job->m, k, kernel->group);
+    vk_bytes x = vk_bytes_at(integers, job->m, k, kernel->group);
     x = vk_bytes_from(&x, r0);
     kernel->many(sink, sums, &x, groups, panel, rows);
     return 1;
@@ -129,9 +128,8 @@ static void vk_quant_share(const void *context, int64_t task, int thread) {
         const vk_gemm_job *job = &list->jobs[j];
         int from = first > before ? (int)(first - before) : 0, k = job->w->k_padded;
         const vk_gemm_kernel *kernel = vk_integers_kernel(list->cpu, job);
-        char *to;
         if (!kernel || from >= job->m || vk_quant_again(list->jobs, j)) continue;
-        to = vk_quant_inputs(list->cpu, list->jobs, j);
+        char *to = vk_quant_inputs(list->cpu, list->jobs, j);
         for (int r = from; r < job->m && before + r < end; r++) {
             const uint16_t *x = (const uint16_t *)job->x + (size_t)r * (size_t)job->ldx;
             if (job->m == 1) vk_quant_fine((vk_fine *)(void *)to, x, k / VK_QUANT_BLOCK, job->w->bits);

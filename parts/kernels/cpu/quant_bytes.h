@@ -90,11 +90,10 @@ VK_T512 static void vk_bytes_row(vk_bytes *to, int row, const uint16_t *x, int k
     for (int g = 0; g < to->groups; g++) {
         int from = g * group, end = k - from < group ? k : from + group;
         __m512i most = _mm512_setzero_si512(), sum = most;
-        uint32_t word;
         float largest;
         for (int i = from; i < end; i += 32)
             most = _mm512_max_epu16(most, _mm512_and_si512(_mm512_loadu_si512(x + i), _mm512_set1_epi16(0x7fff)));
-        word = _mm512_reduce_max_epu32(
+        uint32_t word = _mm512_reduce_max_epu32(
             _mm512_max_epu32(_mm512_slli_epi32(most, 16), _mm512_and_si512(most, _mm512_set1_epi32(0x7fff0000))));
         memcpy(&largest, &word, 4);
         if (word < 0x04000000u) largest = 0.0f;

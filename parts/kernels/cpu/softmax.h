@@ -16,10 +16,8 @@ typedef float (*vk_soften)(vk_met *met, void *weights, const float *scores, size
  * [0, 1), whose own error is 7.5e-8. */
 FN float vk_exp2_below(float x) {
     float whole, part, p, power;
-    int32_t exponent;
-    uint32_t bits;
     part = x >= -127.0f ? x : -127.0f;
-    exponent = (int32_t)part;
+    int32_t exponent = (int32_t)part;
     whole = (float)exponent;
     exponent -= whole > part;
     part -= (float)exponent;
@@ -29,7 +27,7 @@ FN float vk_exp2_below(float x) {
     p = p * part + 2.401536170e-1f;
     p = p * part + 6.931530732e-1f;
     p = p * part + 9.999999251e-1f;
-    bits = (uint32_t)(exponent + 127 > 0 ? exponent + 127 : 0) << 23;
+    uint32_t bits = (uint32_t)(exponent + 127 > 0 ? exponent + 127 : 0) << 23;
     memcpy(&power, &bits, 4);
     return x == x ? p * power : x;
 }

@@ -119,7 +119,6 @@ static void vk_team_open(vk_team *team) {
     vk_team_wake(team);
 }
 static void vk_team_loop(vk_team *team, int threads, int64_t tasks, vk_task work, const void *context) {
-    uint32_t seen;
     int spins = 0;
     if (threads < 2 || tasks < 2) {
         for (int64_t task = 0; task < tasks; task++) work(context, task, 0);
@@ -131,7 +130,7 @@ static void vk_team_loop(vk_team *team, int threads, int64_t tasks, vk_task work
     vk_team_split(team->range, team->ranges, tasks);
     vk_team_open(team);
     vk_team_tasks(team, 0);
-    seen = __atomic_and_fetch(&team->state, ~(uint32_t)VK_TEAM_OPEN, __ATOMIC_SEQ_CST);
+    uint32_t seen = __atomic_and_fetch(&team->state, ~(uint32_t)VK_TEAM_OPEN, __ATOMIC_SEQ_CST);
     while (seen & VK_TEAM_COUNT) {
         vk_team_wait(team, seen, &spins);
         seen = __atomic_load_n(&team->state, __ATOMIC_SEQ_CST);

@@ -100,10 +100,9 @@ FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WID
     }
 }
 template <int WIDTH> FN void vk_attend_store(const vk_attend *at, float (*o)[4], float sum, int row, int half) {
-    float inverse;
     sum += __shfl_xor_sync(~0u, sum, 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
-    inverse = 1.0f / sum;
+    float inverse = 1.0f / sum;
     if (row >= at->tokens) return;
     VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) {
         uint16_t *to = at->y + (size_t)row * (size_t)at->ldy + (size_t)(n * 8 + (TID & 3) * 2);

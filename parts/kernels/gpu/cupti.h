@@ -129,10 +129,9 @@ static int vk_cupti_find(void) {
     char name[40];
     uint32_t version = 0;
     int status;
-    void *library;
     snprintf(name, sizeof name, "libcupti.so.%d", CUDART_VERSION / 1000);
     vk_cupti.state = -1;
-    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) library = dlopen("/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         snprintf(vk_cupti.text, sizeof vk_cupti.text, "no %s; it comes with the CUDA Toolkit", name);
@@ -164,9 +163,8 @@ static int vk_cupti_find(void) {
 /* Returns how launches are timed, or why a queue cannot use CUPTI; for any engine if queue is NULL. */
 static const char *vk_cuda_launch_timer(vk_queue *queue) {
     static char text[240];
-    int there;
     pthread_mutex_lock(&vk_cupti_lock);
-    there = vk_cupti.owner ? vk_cupti.state > 0 : vk_cupti_find();
+    int there = vk_cupti.owner ? vk_cupti.state > 0 : vk_cupti_find();
     if (queue && vk_cuda_of(queue)->events_only)
         snprintf(text, sizeof text, "CUDA events: %.200s", vk_cuda_of(queue)->events_only);
     else if (!there) snprintf(text, sizeof text, "CUDA events: %.200s", vk_cupti.text);
@@ -185,12 +183,11 @@ static void vk_cupti_stop(vk_queue *queue) {
 /* called before a request; sets queue->traced if its launches will have records */
 static void vk_cupti_start(vk_queue *queue) {
     uint64_t id;
-    int ours;
     vk_cupti_stop(queue);
     if (vk_cuda_of(queue)->events_only) return;
     pthread_mutex_lock(&vk_cupti_lock);
     if (!vk_cupti.owner && vk_cupti_find()) vk_cupti.owner = queue;
-    ours = vk_cupti.owner == queue && vk_cupti.state > 0;
+    int ours = vk_cupti.owner == queue && vk_cupti.state > 0;
     if (ours) {
         vk_cupti.activity_count = vk_cupti.call_count = 0;
         vk_cupti.lost = 0;
@@ -336,14 +333,12 @@ static void vk_cupti_align(vk_queue *queue) {
 }
 /* Fills in the times of a request from records. Returns 0 if records are missing or do not fit. */
 static int vk_cupti_finish(vk_queue *queue) {
-    int matched;
-    uint64_t lost;
     char text[100];
     VK_TRY(cudaStreamSynchronize(vk_cuda_of(queue)->stream)); /* includes a step that was sent in advance */
     vk_cupti.flush(0);
     pthread_mutex_lock(&vk_cupti_lock);
-    matched = vk_cupti_match(queue);
-    lost = vk_cupti.lost;
+    int matched = vk_cupti_match(queue);
+    uint64_t lost = vk_cupti.lost;
     if (!matched && !lost) { /* also flushes incomplete buffers */
         pthread_mutex_unlock(&vk_cupti_lock);
         vk_cupti.flush(VK_CUPTI_FLUSH_FORCED);

@@ -119,7 +119,6 @@ static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const v
     int count;
     const char *what = "find";
     char text[160];
-    cublasStatus_t status;
     if (!cuda->lt.present) return NULL;
     if (shape->biased && !job->bias) {
         vk_note(queue, "a product and its bias take two launches: the bias has no bf16 form");
@@ -134,7 +133,7 @@ static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const v
     }
     vk_lt_forget(&cuda->lt, plan);
     plan->shape = *shape;
-    status = vk_lt_make(cuda, plan, found, &count, &what);
+    cublasStatus_t status = vk_lt_make(cuda, plan, found, &count, &what);
     plan->usable = status == CUBLAS_STATUS_SUCCESS;
     plan->tuned = tunes;
     if (plan->usable) {

@@ -27,7 +27,6 @@ static void vk_nvml_symbol(void *library, void *function, const char *name) {
 static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     char text[200];
-    int status;
     memset(nvml, 0, sizeof *nvml);
     if (!library) {
         const char *reason = dlerror();
@@ -52,7 +51,7 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     if (!nvml->start || !nvml->find)
         return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML",
                             "libnvidia-ml.so.1 lacks a function that vlmprof calls");
-    status = nvml->start();
+    int status = nvml->start();
     if (status == 0) return VP_OK;
     snprintf(text, sizeof text, "cannot start: %.150s (status %d)", nvml->text ? nvml->text(status) : "nvmlInit_v2",
              status);
@@ -61,13 +60,11 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
 /* opens NVML and finds CUDA device `index` in it by its PCI address */
 static vp_result vk_nvml_find(vk_nvml *nvml, int32_t index, void **device, vp_error *error) {
     char address[32], text[200];
-    int status;
-    vp_result result;
     cudaError_t cuda_status = cudaDeviceGetPCIBusId(address, (int)sizeof address, index);
     if (cuda_status != cudaSuccess) return vk_cuda_fail(error, cuda_status, "cudaDeviceGetPCIBusId");
-    result = vk_nvml_open(nvml, error);
+    vp_result result = vk_nvml_open(nvml, error);
     if (result != VP_OK) return result;
-    status = nvml->find(address, device);
+    int status = nvml->find(address, device);
     if (status == 0) return VP_OK;
     snprintf(text, sizeof text, "does not know the device at %.30s: %.100s (status %d)", address,
              nvml->text ? nvml->text(status) : "", status);
@@ -114,13 +111,12 @@ static vp_result vk_cuda_energy(int32_t index, double *joules, vp_error *error) 
     void *device = NULL;
     unsigned long long millijoules = 0;
     char text[200];
-    int status;
     vp_result result = vk_cuda_find(index, error);
     if (result == VP_OK) result = vk_nvml_find(&nvml, index, &device, error);
     if (result != VP_OK) return result;
     if (!nvml.energy)
         return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML", "has no nvmlDeviceGetTotalEnergyConsumption");
-    status = nvml.energy(device, &millijoules);
+    int status = nvml.energy(device, &millijoules);
     if (status == 0) {
         *joules = (double)millijoules * 1e-3;
         return VP_OK;

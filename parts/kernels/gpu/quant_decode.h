@@ -44,9 +44,8 @@ FN void vk_quant_stage(uint4 *strip, float *sums, vk_input *in, int first, int c
     for (int start = 0; start < columns; start += 4 * NTID) { /* whole warps: eight lanes share a sum */
         int i = start + 4 * TID;
         float v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sum;
-        uint2 packed;
         if (i < columns) vk_input_four(v, in, from + i);
-        packed = make_uint2(vk_pack2(v[0], v[1]), vk_pack2(v[2], v[3]));
+        uint2 packed = make_uint2(vk_pack2(v[0], v[1]), vk_pack2(v[2], v[3]));
         sum = (vk_low(packed.x) + vk_high(packed.x)) + (vk_low(packed.y) + vk_high(packed.y));
         for (int o = 1; o < 8; o <<= 1) sum += __shfl_xor_sync(~0u, sum, o);
         if (i >= columns) continue;

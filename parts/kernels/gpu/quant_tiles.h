@@ -32,9 +32,8 @@ template <int BITS> FN uint4 vk_quant_widen(uint32_t word, uint32_t next, float 
 KERNEL(k_quant_widen, uint4 *__restrict__ out, const uint32_t *__restrict__ weights,
        const uint16_t *__restrict__ scales, int count, int bits) {
     int i = (int)BLK * NTID + TID;
-    float scale;
     if (i >= count) return;
-    scale = vk_b2f(scales[i / (VK_QUANT_BLOCK / 8)]);
+    float scale = vk_b2f(scales[i / (VK_QUANT_BLOCK / 8)]);
     out[i] = bits == 8 ? vk_quant_widen<8>(weights[2 * (size_t)i], weights[2 * (size_t)i + 1], scale)
                        : vk_quant_widen<4>(weights[i], 0, scale);
 }

@@ -192,9 +192,8 @@ FN void vk_wide_bring_b(unsigned char *to, const CUtensorMap *b, const vk_wide_t
 FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all, const CUtensorMap *a, const CUtensorMap *b) {
     vk_wide_tile tile;
     for (int t = (int)BLK; t < vk_wide_count(all); t += (int)gridDim.x) {
-        int groups;
         if (!vk_wide_tile_at(all, t, &tile)) continue;
-        groups = (tile.rows + 63) / 64;
+        int groups = (tile.rows + 63) / 64;
         for (int s = 0; s < all->steps; s++) {
             unsigned char *slice = vk_ring_slice(&ring);
             vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
@@ -326,9 +325,8 @@ FN void vk_wide_down_store(const vk_wide_output *to, const vk_wide_tile *tile, c
                            int group, float (*sums)[4]) {
     int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
     VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
-        float weight;
         if (row >= tile->rows) continue;
-        weight = share[list[tile->first + row]];
+        float weight = share[list[tile->first + row]];
         VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++)
             vk_wide_store<CHECKED>(to, (size_t)(tile->first + row), tile->column + i * 8 + (lane & 3) * 2,
                                    weight * sums[i][2 * half], weight * sums[i][2 * half + 1]);

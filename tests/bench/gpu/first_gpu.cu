@@ -373,7 +373,6 @@ static void run_once(const op *o, int run) {
 static void run_op(op *o) {
     char *before[4] = { NULL }, *now[4] = { NULL };
     int steady = 1, live;
-    double worst;
     plant_before();
     for (int i = 0; i < 4; i++) {
         before[i] = (char *)malloc(o->out[i].bytes + 1);
@@ -387,7 +386,7 @@ static void run_op(op *o) {
             steady &= !run || !memcmp(now[i], before[i], o->out[i].bytes);
         }
     }
-    worst = worst_of(o->judge, o->judged);
+    double worst = worst_of(o->judge, o->judged);
     if (!(o->sampled <= worst)) worst = o->sampled;
     live = canaries_live();
     begin_line(!steady ? "NONDETERMINISTIC" : !(worst <= 1.0) || !live ? "WRONG" : "OK");
@@ -411,8 +410,6 @@ static void open_queue(const gpu_way *way, int tokens, int heads, int head_dim) 
     vk_setup setup;
     vk_extent extent;
     vp_error error = { VP_OK, -1, "", "" };
-    size_t scratch;
-    void *memory;
     memset(&setup, 0, sizeof setup);
     memset(&extent, 0, sizeof extent);
     setup.gpu = way->bit;
@@ -425,8 +422,8 @@ static void open_queue(const gpu_way *way, int tokens, int heads, int head_dim) 
     extent.vit.head_dim = extent.llm.head_dim = head_dim;
     if (f.backend->open(&setup, &f.queue, &error) != VP_OK) die(error.where, error.text);
     f.cuda = vk_cuda_of(f.queue);
-    scratch = vk_round_up(f.backend->scratch_bytes(f.queue, &extent), 256);
-    memory = f.backend->allocate(f.queue, scratch);
+    size_t scratch = vk_round_up(f.backend->scratch_bytes(f.queue, &extent), 256);
+    void *memory = f.backend->allocate(f.queue, scratch);
     if (!memory || !f.backend->use(f.queue, &extent, memory)) die("open", "no memory");
     settle();
 }
@@ -594,7 +591,6 @@ static void route_experts(int skewed, int32_t *index) {
 }
 static void case_experts(int shape, int skewed, const gpu_way *way) {
     int bits = way->weights == VP_WEIGHTS_INT8 ? 8 : way->weights == VP_WEIGHTS_INT4 ? 4 : 0, tiles;
-    int32_t *index, *lists;
     op o;
     memset(&o, 0, sizeof o);
     ex.d = f.tiny ? 320 : 2048;
@@ -615,12 +611,12 @@ static void case_experts(int shape, int skewed, const gpu_way *way) {
     ex.job.hidden = room((size_t)ex.job.pairs * (size_t)ex.dim * 2);
     ex.job.y = room((size_t)ex.job.pairs * (size_t)ex.d * 2);
     ex.index = (int32_t *)room((size_t)ex.job.pairs * 4);
-    index = (int32_t *)malloc((size_t)ex.job.pairs * 4);
+    int32_t *index = (int32_t *)malloc((size_t)ex.job.pairs * 4);
     route_experts(skewed, index);
     move(ex.index, index, (size_t)ex.job.pairs * 4, cudaMemcpyHostToDevice);
     free(index);
     tiles = ex.job.pairs / VK_TILE_ROWS + EXPERTS;
-    lists = (int32_t *)room((size_t)(2 * EXPERTS + 1 + 2 * ex.job.pairs + 2 * tiles) * 4);
+    int32_t *lists = (int32_t *)room((size_t)(2 * EXPERTS + 1 + 2 * ex.job.pairs + 2 * tiles) * 4);
     ex.job.start = lists + EXPERTS;
     ex.job.list = ex.job.start + EXPERTS + 1;
     ex.job.slot_row = ex.job.list + ex.job.pairs;
@@ -651,7 +647,6 @@ static void judge_attention(float *worst) {
     CUDA_LAUNCH(k_first_attention, (unsigned)(at_job.batch * at_job.tokens * at_job.heads), 256u, (size_t)0, f.cuda->stream, worst, job);
 }
 static void case_attention(int vision, int shape) {
-    int width;
     op o;
     memset(&o, 0, sizeof o);
     at_job.batch = vision && !f.tiny ? SHAPES[shape].views : 1;
@@ -659,7 +654,7 @@ static void case_attention(int vision, int shape) {
     at_job.heads = at_job.kv_heads = f.tiny ? 2 : 16;
     at_job.head_dim = vision ? 64 : 128;
     at_job.causal = !vision;
-    width = at_job.heads * at_job.head_dim;
+    int width = at_job.heads * at_job.head_dim;
     at_job.ldy = width;
     at_job.ldq = at_job.ldk = 3 * width;
     open_queue(way_of("default"), 64, 16, at_job.head_dim);
@@ -785,10 +780,9 @@ static void spin(double ns, unsigned long long *took) {
     cudaEvent_t event[2];
     float ms;
     unsigned long long own;
-    int64_t since;
     for (int i = 0; i < 2; i++) CHECK(cudaEventCreate(&event[i]));
     settle();
-    since = vp_clock_ns();
+    int64_t since = vp_clock_ns();
     CHECK(cudaEventRecord(event[0], f.cuda->stream));
     CUDA_LAUNCH(k_first_spin, 1u, 1u, (size_t)0, f.cuda->stream, (unsigned long long)ns, took);
     CHECK(cudaEventRecord(event[1], f.cuda->stream));
@@ -856,13 +850,12 @@ static struct { vp_model_config config; vp_engine *engine; float *pixels, *masks
 static void open_model(const char *device, const gpu_way *way, int blocks, int tokens, int views) {
     vp_engine_options options = vp_engine_options_default();
     vp_error error = { VP_OK, -1, "", "" };
-    size_t patches, values;
     if (vp_model_config_preset(f.tiny ? "tiny" : "molmoe-1b", &md.config) != VP_OK) die("preset", "is not there");
     if (blocks && blocks < md.config.block_count) md.config.block_count = blocks;
     md.blocks_count = md.config.block_count;
     for (int i = 0; i < md.blocks_count; i++) md.blocks[i] = i;
-    patches = (size_t)md.config.vit_positions - 1;
-    values = patches * (size_t)(md.config.geometry.patch_px * md.config.geometry.patch_px * 3);
+    size_t patches = (size_t)md.config.vit_positions - 1;
+    size_t values = patches * (size_t)(md.config.geometry.patch_px * md.config.geometry.patch_px * 3);
     md.ids = (int32_t *)realloc(md.ids, (size_t)tokens * 4);
     md.pixels = (float *)realloc(md.pixels, (size_t)(views + 1) * values * 4);
     md.masks = (float *)realloc(md.masks, (size_t)(views + 1) * patches * 4);
@@ -924,18 +917,16 @@ static void case_model(const gpu_way *way) {
     uint64_t hash[3];
     float *logits[2];
     size_t count;
-    double error = 0.0;
     vp_reply reply;
     plant_before();
     for (int i = 0; i < 2; i++) {
-        vp_request r;
         vp_dump dump;
         open_model("cuda", i ? way : way_of("default"), BLOCKS_FEW, tokens, 1);
         count = (size_t)md.config.embedding_size;
         logits[i] = (float *)malloc((size_t)new_tokens * count * 4);
         memset(&dump, 0, sizeof dump);
         dump.logits = logits[i];
-        r = model_request(tokens, 1, TOP_K, new_tokens, VP_TIMING_STAGE);
+        vp_request r = model_request(tokens, 1, TOP_K, new_tokens, VP_TIMING_STAGE);
         r.dump = &dump;
         for (int run = 0; run < 1 + i; run++) {
             memset(logits[i], 0xff, (size_t)new_tokens * count * 4);
@@ -946,7 +937,7 @@ static void case_model(const gpu_way *way) {
         }
         if (i < 1) vp_engine_close(md.engine);
     }
-    error = distance(logits[1], logits[0], count);
+    double error = distance(logits[1], logits[0], count);
     begin_line(hash[1] != hash[2]                                           ? "NONDETERMINISTIC"
                : (way->same_bits && hash[0] != hash[1]) || !(error <= 0.5) ? "WRONG"
                                                                            : "OK");
@@ -962,21 +953,19 @@ static void case_model(const gpu_way *way) {
 static void case_cpu(void) {
     float *logits[2];
     vp_reply reply;
-    double error;
     plant_before();
     for (int i = 0; i < 2; i++) {
-        vp_request r;
         vp_dump dump;
         open_model(i ? "cuda" : "cpu", way_of("default"), 2, 64, 1);
         logits[i] = (float *)malloc((size_t)md.config.embedding_size * 4);
         memset(&dump, 0, sizeof dump);
         dump.logits = logits[i];
-        r = model_request(f.tiny ? 16 : 64, 1, md.config.expert_count, 1, VP_TIMING_STAGE);
+        vp_request r = model_request(f.tiny ? 16 : 64, 1, md.config.expert_count, 1, VP_TIMING_STAGE);
         r.dump = &dump;
         run_model(&r, &reply);
         vp_engine_close(md.engine);
     }
-    error = distance(logits[1], logits[0], (size_t)md.config.embedding_size);
+    double error = distance(logits[1], logits[0], (size_t)md.config.embedding_size);
     begin_line(error <= 0.05 ? "OK" : "WRONG");
     put_text("stage", "model");
     put_text("kernel", "model against the CPU");
@@ -1030,17 +1019,15 @@ static void case_profile(void) {
     static struct { const char *name; int stage, first; int64_t calls, ns; } row[128];
     const int tokens = f.tiny ? 20 : 1922, views = f.tiny ? 1 : 13;
     int rows = 0;
-    vp_request r;
     vp_reply reply;
     plant_before();
     open_model("cuda", way_of("default"), BLOCKS_FEW, tokens, views);
-    r = model_request(tokens, views, TOP_K, 6, VP_TIMING_KERNEL);
+    vp_request r = model_request(tokens, views, TOP_K, 6, VP_TIMING_KERNEL);
     r.launches = log;
     r.launch_capacity = LAUNCHES;
     for (int i = 0; i < 2; i++) run_model(&r, &reply);
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         int64_t sum = 0, first = -1, last = 0;
-        double by_events;
         for (int64_t i = 0; i < reply.launch_count && i < LAUNCHES; i++) {
             if ((int)log[i].stage != stage) continue;
             if (first < 0) first = log[i].begin_ns;
@@ -1049,7 +1036,7 @@ static void case_profile(void) {
         }
         if (first < 0) continue;
         /* by CUPTI's clock a stage is its kernels and the gaps between them, and events at its borders must agree within 3 % */
-        by_events = fabs((double)(last - first) - (double)reply.times.device_ns[stage]);
+        double by_events = fabs((double)(last - first) - (double)reply.times.device_ns[stage]);
         begin_line(by_events <= 0.03 * (double)reply.times.device_ns[stage] + 2e4 || strncmp(vp_engine_launch_timer(md.engine), "activity", 8) ? "OK" : "WRONG");
         put_text("kernel", "clocks of a stage");
         put("error", by_events / (0.03 * (double)reply.times.device_ns[stage] + 2e4));
