@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STYLE = {"font.size": 8, "axes.titlesize": 8, "axes.spines.top": False, "axes.spines.right": False,
-         "legend.frameon": False,
-         "figure.constrained_layout.use": True, "pdf.fonttype": 42}
+         "legend.frameon": False, "figure.constrained_layout.use": True, "pdf.fonttype": 42}
 COLUMN_INCHES = 3.4  # of a paper with two columns
 PARTS = ("T_vision_total", "T_LLM_prefill", "T_LLM_decode")
 

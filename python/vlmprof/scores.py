@@ -1,80 +1,24 @@
-"""Predictions of a sweep for other tools' scorers, and their scores for `vlmprof score RESULTS --scores FILE`.
+"""lmms-eval scores the answers of a sweep, for `vlmprof score RESULTS --scores FILE`.
 
-    python -m vlmprof.scores results --lmms mmmu_val -o scores.jsonl         # lmms-eval's process_results
-    python -m vlmprof.scores results --function mine.py:score -o scores.jsonl
+    python -m vlmprof.scores results --lmms mmmu_val -o scores.jsonl
     vlmprof score results --scores scores.jsonl -o scored
 
-A line of the output is {"id", "config", "score"}, the score from 0 to 1: `config` is the result file's name without
-.json, `id` the record's own, else its sample_id. A function gets a prediction and the references, and returns a
-number."""
+A line of the output is {"id", "config", "score"}, the score from 0 to 1. Any other scorer reads the lines of
+`vlmprof score --predictions results` and writes such lines (vlmprof help scores)."""
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
-from .results import PathLike, files_of
+from . import commands
 
 
 class ScoreError(ValueError):
     """Predictions that a tool cannot score, with the reason."""
-
-
-class Prediction(NamedTuple):
-    """An answer of a configuration to a sample."""
-    id: Union[int, str]
-    sample_id: Union[int, str]
-    config: str
-    question: str
-    answers: List[str]
-    prediction: str
-
-
-class Score(NamedTuple):
-    id: Union[int, str]
-    config: str
-    score: float
-
-
-def predictions(folder: PathLike) -> List[Prediction]:
-    """The answers in result files; failed samples have none. Raises FileNotFoundError if there is no result file."""
-    found: List[Prediction] = []
-    files = 0
-    for path, result in files_of(folder):
-        files += 1
-        for row in result["per_sample_results"]:
-            metadata = row.get("metadata") or {}
-            if row.get("status", "ok") != "ok" or row.get("pred") is None:
-                continue
-            keys = ("answers", "source_answers", "references", "answer")
-            answers: object = next((metadata[key] for key in keys if key in metadata), [])
-            found.append(Prediction(metadata.get("id", row["sample_id"]), row["sample_id"], path.stem,
-                                    str(metadata.get("question", "")),
-                                    [str(text) for text in (answers if isinstance(answers, list) else [answers])],
-                                    row["pred"]))
-    if not files:
-        raise FileNotFoundError(f"{folder}: there is no result file of vlmprof sweep in it")
-    return found
-
-
-def _checked(score: Any, of: Prediction) -> Score:
-    value = float(score)
-    if not 0 <= value <= 1:  # NaN too
-        raise ScoreError(f"sample {of.id} of {of.config}: the score is {value:g}; expected 0 to 1 (--scale divides it)")
-    return Score(of.id, of.config, value)
-
-
-def by_function(of: List[Prediction], function: Callable[[str, List[str]], float], scale: float = 1) -> List[Score]:
-    """Scores of a function of prediction and references.
-
-    >>> one = Prediction("q1", 0, "low", "What?", ["cat"], "cat")
-    >>> by_function([one], lambda prediction, references: prediction in references)
-    [Score(id='q1', config='low', score=1.0)]
-    """
-    return [_checked(float(function(one.prediction, one.answers)) / scale, one) for one in of]
 
 
 def _number_in(value: Any, name: str) -> Optional[float]:
@@ -104,70 +48,44 @@ def score_of(results: Dict[str, Any], metric: Optional[str] = None) -> float:
     return next(iter(known.values()))
 
 
-def by_lmms(of: List[Prediction], name: str, metric: Optional[str] = None, scale: float = 1) -> List[Score]:
-    """Scores of a task of lmms-eval. A prediction belongs to the document at its id, as vlmprof.data numbers them."""
+def by_lmms(folder: Union[str, os.PathLike[str]], name: str, metric: Optional[str] = None,
+            scale: float = 1) -> List[Dict[str, Any]]:
+    """Scores of a task of lmms-eval. An answer belongs to the document at its id, as vlmprof.data numbers them."""
     from .data import lmms
     task = lmms.load_task(name)
     docs = lmms.docs_of(task)
     scores = []
-    for one in of:
-        place = one.id if isinstance(one.id, int) else one.sample_id
+    for one in commands.run(["score", "--predictions", folder], lines=True):
+        place = one["id"] if isinstance(one["id"], int) else one["sample_id"]
         if not isinstance(place, int) or place >= len(docs):
-            raise ScoreError(f"sample {one.id}: lmms:{name} has only {len(docs)} documents; was the data made "
+            raise ScoreError(f"sample {one['id']}: lmms:{name} has only {len(docs)} documents; was the data made "
                              f"by python -m vlmprof.data lmms:{name}?")
-        scores.append(_checked(score_of(task.process_results(docs[place], [one.prediction]), metric) / scale, one))
+        value = score_of(task.process_results(docs[place], [one["prediction"]]), metric) / scale
+        if not 0 <= value <= 1:  # NaN too
+            raise ScoreError(f"sample {one['id']} of {one['config']}: the score is {value:g}; expected 0 to 1 (--scale "
+                             "divides it)")
+        scores.append({"id": one["id"], "config": one["config"], "score": value})
     return scores
-
-
-def load_function(name: str) -> Callable[[str, List[str]], float]:
-    """The function FILE.py:NAME or MODULE:NAME."""
-    where, _, function = name.rpartition(":")
-    if not where:
-        raise ScoreError(f"--function {name}: expected FILE.py:NAME or MODULE:NAME")
-    try:
-        if where.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(where).stem, where)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            module = importlib.import_module(where)
-        return getattr(module, function)
-    except (ImportError, AttributeError, FileNotFoundError) as error:
-        raise ScoreError(f"--function {name}: {error}") from None
-
-
-def write(scores: List[Score], output: PathLike) -> None:
-    with Path(output).open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(score._asdict(), ensure_ascii=False) + "\n" for score in scores)
-
-
-def _lines(scores: List[Score]) -> Iterator[str]:
-    for config in dict.fromkeys(score.config for score in scores):
-        mine = [score.score for score in scores if score.config == config]
-        yield f"{config}: {len(mine)} scores, mean {sum(mine) / len(mine):.4f}"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m vlmprof.scores", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", help="a folder of result files, or one of them")
-    by = parser.add_mutually_exclusive_group(required=True)
-    by.add_argument("--lmms", metavar="TASK", help="a task of lmms-eval scores")
-    by.add_argument("--function", metavar="FILE.py:NAME", help="a function of prediction and references scores")
-    parser.add_argument("--metric", help="--lmms: which of the task's scores")
+    parser.add_argument("--lmms", metavar="TASK", required=True, help="the task of lmms-eval that scores")
+    parser.add_argument("--metric", help="which of the task's scores")
     parser.add_argument("--scale", type=float, default=1, help="largest score, by which scores are divided (default 1)")
     parser.add_argument("-o", "--output", required=True, help="JSONL file to write")
     given = parser.parse_args(arguments)
     try:
-        found = predictions(given.results)
-        scores = (by_lmms(found, given.lmms, given.metric, given.scale) if given.lmms else
-                  by_function(found, load_function(given.function), given.scale))
-        write(scores, given.output)
-    except (ValueError, OSError) as error:  # DataError and ScoreError are ValueErrors
+        scores = by_lmms(given.results, given.lmms, given.metric, given.scale)
+        Path(given.output).write_text("".join(json.dumps(score, ensure_ascii=False) + "\n" for score in scores),
+                                      encoding="utf-8")
+    except (ValueError, OSError, commands.CommandError) as error:  # DataError and ScoreError are ValueErrors
         print(f"vlmprof.scores: {error}", file=sys.stderr)
         return 3
-    print("\n".join(_lines(scores)), file=sys.stderr)
+    print(f"{len(scores)} scores, mean {sum(one['score'] for one in scores) / max(1, len(scores)):.4f}",
+          file=sys.stderr)
     return 0 if scores else 1
 
 

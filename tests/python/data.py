@@ -37,7 +37,8 @@ def lines(path):
 
 
 def hashes(pictures, folders):
-    return [hashlib.sha256(picture.load(folders)).hexdigest() for picture in pictures]
+    found = (picture.find(folders) for picture in pictures)
+    return [hashlib.sha256(one if isinstance(one, bytes) else one.read_bytes()).hexdigest() for one in found]
 
 
 # ---- every row of every format

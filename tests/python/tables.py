@@ -102,35 +102,7 @@ if "pandas" in have and "matplotlib" in have:
     equal("over all pairs", table["pairs"].tolist(), [2, 2])
     equal("accuracy in points", table["points"].round(6).tolist(), [20.0, 10.0])
 
-# ---- scores
-found = scores.predictions(work / "sweep")
-equal("predictions: one for each sample and configuration", (len(found), found[0].id, found[0].question), (12, "q01", "What color is the suit?"))
-equal("and its references", found[0].answers.count("orange"), 9)
-config = found[0].config
-(work / "mine.py").write_text("def score(prediction, references):\n    return 50 if len(references) == 10 else 0\n")
-said = subprocess.run([sys.executable, "-m", "vlmprof.scores", str(work / "sweep"), "--function", f"{work}/mine.py:score", "--scale", "100", "-o", str(work / "scores.jsonl")],
-                      capture_output=True, check=False, env={**os.environ, "PYTHONWARNINGS": "error"})
-rows = [json.loads(line) for line in (work / "scores.jsonl").read_text().splitlines()]
-equal("python -m vlmprof.scores", (said.returncode, len(rows), rows[0]), (0, 12, {"id": "q01", "config": config, "score": 0.5}))
-check("it says the mean", f"{config}: 3 scores, mean 0.5000" in said.stderr.decode(), said)
-refused("a score outside 0 to 1", scores.ScoreError, "sample q01 of", lambda: scores.by_function(found, lambda prediction, references: 2))
-refused("NaN is no score", scores.ScoreError, "expected 0 to 1", lambda: scores.by_function(found, lambda prediction, references: float("nan")))
-refused("no such function", scores.ScoreError, "mine.py:none", lambda: scores.load_function(f"{work}/mine.py:none"))
-refused("no result file", FileNotFoundError, "no result file", lambda: scores.predictions(work / "figures"))
-help_text = subprocess.run([os.environ["VLMPROF"], "help", "score"], capture_output=True, check=False).stdout
-if b"--scores" in help_text:
-    (work / "mean").mkdir()
-    said = subprocess.run([os.environ["VLMPROF"], "score", str(work / "sweep"), "--scores", str(work / "scores.jsonl"), "-o", str(work / "mean" / "new")], capture_output=True, check=False)
-    check("vlmprof score --scores reads them", said.returncode == 0, said.stderr.decode())
-    new = [result["accuracy"] for _, result in results.files_of(work / "mean" / "new")]
-    equal("they are the accuracy", new, [0.5] * 4)
-    said = subprocess.run([os.environ["VLMPROF"], "score", "--predictions", str(work / "sweep")], capture_output=True, check=False)
-    equal("score --predictions has the same answers", sorted(json.loads(line)["prediction"] for line in said.stdout.decode().splitlines()),
-          sorted(one.prediction for one in found))
-else:
-    skip("scores in the program", "this program has no score --scores")
-
-
+# ---- scores of lmms-eval
 class Task:
     has_test_docs = staticmethod(lambda: True)
     test_docs = staticmethod(lambda: [{"a": index % 3} for index in range(13)])
@@ -141,8 +113,15 @@ package = types.ModuleType("lmms_eval.tasks")
 package.TaskManager = lambda: None
 package.get_task_dict = lambda names, manager: {names[0]: Task}
 sys.modules.update({"lmms_eval": types.ModuleType("lmms_eval"), "lmms_eval.tasks": package})
-equal("lmms-eval scores each document", [one.score for one in scores.by_lmms(found, "small")[:3]], [one.sample_id % 3 / 2 for one in found[:3]])
-refused("another data set", scores.ScoreError, "has only 13 documents", lambda: scores.by_lmms([found[0]._replace(id=13)], "small"))
-
+found = scores.by_lmms(work / "sweep", "small")
+asked = vlmprof.run(["score", "--predictions", work / "sweep"], lines=True)
+equal("lmms-eval scores each document", found, [{"id": one["id"], "config": one["config"], "score": one["sample_id"] % 3 / 2} for one in asked])
+equal("the program with a task", scores.main([str(work / "sweep"), "--lmms", "small", "-o", str(work / "scores.jsonl")]), 0)
+said = subprocess.run([os.environ["VLMPROF"], "score", str(work / "sweep"), "--scores", str(work / "scores.jsonl"), "-o", str(work / "new")], capture_output=True, check=False)
+check("vlmprof score --scores reads them", said.returncode == 0, said.stderr.decode())
+equal("they are the accuracy", [round(result["accuracy"], 6) for _, result in results.files_of(work / "new")], [0.333333] * 4)
+refused("a score outside 0 to 1", scores.ScoreError, "expected 0 to 1", lambda: scores.by_lmms(work / "sweep", "small", scale=0.1))
+Task.test_docs = staticmethod(lambda: [])
+refused("another data set", scores.ScoreError, "has only 0 documents", lambda: scores.by_lmms(work / "sweep", "small"))
 shutil.rmtree(work)
 done("tables")

@@ -26,8 +26,7 @@ except ImportError:
 
 PathLike = Union[str, "os.PathLike[str]"]
 FILES = {"prompt_ids": ("prompt_ids", "input_ids"), "image": ("image",), "pixels": ("pixels", "pixel_values"),
-         "tower": ("tower",),
-         "connector": ("connector", "image_features"), "prefill": ("prefill", "logits"),
+         "tower": ("tower",), "connector": ("connector", "image_features"), "prefill": ("prefill", "logits"),
          "tokens": ("tokens", "output_ids")}
 STAGES = tuple(FILES)
 WHOLE = ("prompt_ids", "image", "tokens")
@@ -99,8 +98,7 @@ def load_array(path: Path) -> Any:
         raise ConformError(f"{path}: not a .npy file that numpy.save wrote: {error}") from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
         raise ConformError(f"{path}: the type is {getattr(array, 'dtype', type(array).__name__)}; expected "
-                           "float16, float32, float64 or an "
-                           "integer (bfloat16: convert with .float())")
+                           "float16, float32, float64 or an integer (bfloat16: convert with .float())")
     if rest:
         raise ConformError(f"{path}: the file has more data than its shape {array.shape} needs")
     if array.ndim > 1 and not array.flags.c_contiguous:
@@ -356,8 +354,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--rounded", help="dump of the same request in the other stack's precision: what rounding does")
     parser.add_argument("--precision", choices=("auto", *PRECISIONS), default="auto",
                         help="to which the other stack rounds (default: by its values)")
-    parser.add_argument("--model",
-                        help="folder with the model's config.json: its depth and experts, for estimates")
+    parser.add_argument("--model", help="folder with the model's config.json: its depth and experts, for estimates")
     parser.add_argument("--image", help="transformers:DIR: the picture of the request")
     parser.add_argument("-p", "--prompt", help="transformers:DIR: its text")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"),
@@ -374,8 +371,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     if given.json:
         stages = [stage._asdict() for stage in result.stages]
         print(json.dumps({"precision": result.precision, "first_difference": result.first_difference,
-                          "possible_stages": result.possible_stages,
-                          "stages": stages}, indent=1))
+                          "possible_stages": result.possible_stages, "stages": stages}, indent=1))
     else:
         print(text_of(result))
     return 1 if result.first_difference else 0

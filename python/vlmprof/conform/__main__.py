@@ -1,6 +1,4 @@
 """python -m vlmprof.conform: see vlmprof.conform."""
-import sys
-
 from . import main
 
-sys.exit(main())
+raise SystemExit(main())

@@ -88,8 +88,7 @@ def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str 
     content: Any = [{"type": "image", "path": image}] if image else []
     content = prompt if is_blind else [*content, {"type": "text", "text": prompt}]
     inputs = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True,
-                                           tokenize=True,
-                                           return_dict=True, return_tensors="pt")
+                                           tokenize=True, return_dict=True, return_tensors="pt")
     inputs = {key: value.to(network.dtype) if value.is_floating_point() else value for key, value in inputs.items()}
     seen: Dict[str, Any] = {}
     windows: List[Any] = []
@@ -97,8 +96,7 @@ def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str 
         _watch(network, seen, windows)
     with torch.no_grad():
         done = network.generate(**inputs, max_new_tokens=max_new_tokens, min_new_tokens=max_new_tokens, do_sample=False,
-                                output_logits=True,
-                                return_dict_in_generate=True)
+                                output_logits=True, return_dict_in_generate=True)
     ids = inputs["input_ids"][0]
     values = {"prompt_ids": ids, "prefill": done.logits[0][0], "tokens": done.sequences[0, len(ids):]}
     if "pixel_values" in inputs:

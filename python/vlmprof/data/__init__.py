@@ -181,8 +181,7 @@ class Report(NamedTuple):
 
 
 def convert(source: PathLike, output: PathLike, images: Optional[PathLike] = None, prompt: str = "tool",
-            limit: Optional[int] = None,
-            **options: Any) -> Report:
+            limit: Optional[int] = None, **options: Any) -> Report:
     """Writes a data set as JSONL with its pictures and returns what it did.
 
     images: folder for pictures inside the data, OUTPUT_images unless given; prompt: "tool", or "raw" for the question

@@ -1,6 +1,4 @@
 """python -m vlmprof.data: see vlmprof.data."""
-import sys
-
 from . import main
 
-sys.exit(main())
+raise SystemExit(main())

@@ -22,11 +22,6 @@ class Picture:
     path: Optional[str] = None
     data: Optional[bytes] = None
 
-    def load(self, folders: List[Path]) -> bytes:
-        """The bytes of the picture's file. Raises DataError if there is none."""
-        found = self.find(folders)
-        return found if isinstance(found, bytes) else found.read_bytes()
-
     def find(self, folders: List[Path]) -> Union[bytes, Path]:
         """The bytes, or the file: its whole name in one of the folders, else the last part of its name there."""
         if self.data is not None:

@@ -275,8 +275,8 @@ def _read_set(row: Row, task: str, sample: Sample) -> None:
     elif task == "math_vista":
         sample.options = letters(list(texts_of(row.get("choices"))))
         sample.more.update({"choices": row.get("choices") or None, "precision": row.get("precision"),
-                            "unit": row.get("unit"),
-                            "question_type": row.get("question_type"), "answer_type": row.get("answer_type")})
+                            "unit": row.get("unit"), "question_type": row.get("question_type"),
+                            "answer_type": row.get("answer_type")})
     elif task in ("mmmu", "mmmu_pro") and row.get("question_type") != "open":
         sample.options = letters(_list_of(row.get("options")))
     for column, key in _MORE.get(task, {}).items():

@@ -23,7 +23,6 @@ from .. import commands
 from ..scores import score_of
 from .timing import provenance, stages
 
-ORDERS = ("runs", "samples", "configurations")
 Knob = Union[int, float, str, bool]
 Record = Dict[str, Any]
 Point = Tuple[str, Any]  # configuration, sample_id
@@ -45,9 +44,6 @@ class Knobs(Mapping[str, Knob]):
 
     def __len__(self) -> int:
         return len(self._values)
-
-    def __repr__(self) -> str:
-        return repr(self._values)
 
 
 # ---- records
@@ -76,11 +72,6 @@ def _read_records(records: Union[str, Path, Iterable[Record]], num_samples: Opti
     return path.stem.replace("_", "-") if path else "records", rows
 
 
-def _picture(image: Any) -> Any:
-    from PIL import Image, ImageOps
-    return (ImageOps.exif_transpose(Image.open(image)) if isinstance(image, Path) else image).convert("RGB")
-
-
 def _settings_of(processor: Any) -> List[str]:
     """The image processor's own settings, which can be knobs: max_pixels, max_patches, do_image_splitting, .."""
     images = getattr(processor, "image_processor", None)
@@ -90,7 +81,8 @@ def _settings_of(processor: Any) -> List[str]:
 def default_inputs(processor: Any, record: Record, knobs: Mapping[str, Knob]) -> Dict[str, Any]:
     """What sweep passes to generate unless it gets `inputs`: the chat template's prompt and the processor's pictures. Knobs: longest_edge [px], to which
     larger pictures shrink, batch, and settings of the image processor."""
-    pictures = [_picture(image) for image in record["images"]]
+    from PIL import Image, ImageOps
+    pictures = [(ImageOps.exif_transpose(Image.open(one)) if isinstance(one, Path) else one).convert("RGB") for one in record["images"]]
     if "longest_edge" in knobs:
         for index, picture in enumerate(pictures):
             share = int(knobs["longest_edge"]) / max(picture.size)
@@ -145,11 +137,8 @@ def _parse_prune(prune: str) -> Optional[Tuple[str, float]]:
 
 
 def _kept(prune: Tuple[str, float], count: int, seed: int) -> List[int]:
-    method, keep = prune
-    kept = max(1, round(count * keep))
-    if method == "random":
-        return sorted(random.Random(seed).sample(range(count), kept))
-    return [index * count // kept for index in range(kept)]
+    kept = max(1, round(count * prune[1]))
+    return sorted(random.Random(seed).sample(range(count), kept)) if prune[0] == "random" else [index * count // kept for index in range(kept)]
 
 
 def _without_placeholders(inputs: Dict[str, Any], image_id: Any, prune: Tuple[str, float], seed: int) -> Dict[str, Any]:
@@ -180,23 +169,14 @@ def _scorer(score: Any, metric: Optional[str], rows: List[Record]) -> Tuple[str,
         docs = lmms.docs_of(task)
 
     def one(record: Record, answer: str) -> Any:
-        if is_lmms:
+        try:
             doc = docs[int(record["id"] if "id" in record else record["sample_id"])] if docs is not None else record.get("doc", record)
-            found = score(doc, [answer])
-        else:
-            found = score(answer, record)
-        value = score_of(found, metric) if isinstance(found, dict) else float(found)
-        if not 0 <= value <= 1:
-            raise ValueError(f"the score is {value:g}; expected 0 to 1")
-        return value
-    return str(metric or getattr(score, "__name__", "score")), lambda records, answers: [_or_reason(one, *pair) for pair in zip(records, answers)]
-
-
-def _or_reason(function: Callable[..., Any], *args: Any) -> Any:
-    try:
-        return function(*args)
-    except Exception as error:  # noqa: BLE001 - a scorer of the user's
-        return f"{type(error).__name__}: {error}"
+            found = score(doc, [answer]) if is_lmms else score(answer, record)
+            value = score_of(found, metric) if isinstance(found, dict) else float(found)
+            return value if 0 <= value <= 1 else f"the score is {value:g}; expected 0 to 1"
+        except Exception as error:  # noqa: BLE001 - a scorer of the user's
+            return f"{type(error).__name__}: {error}"
+    return str(metric or getattr(score, "__name__", "score")), lambda records, answers: [one(*pair) for pair in zip(records, answers)]
 
 
 def _score_by_rule(rule: str, records: List[Record], answers: List[str]) -> List[Any]:
@@ -260,7 +240,7 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
     for name, value, least in (("num_runs", num_runs, 1), ("warmup", warmup, 0), ("max_new_tokens", max_new_tokens, 1), ("num_samples", num_samples, 1)):
         if not (name == "num_samples" and value is None) and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise ValueError(f"{name}: expected a whole number of {least} or more, not {value!r}")
-    for name, word, known in (("order", order, ORDERS), ("on_error", on_error, ("record", "raise"))):
+    for name, word, known in (("order", order, ("runs", "samples", "configurations")), ("on_error", on_error, ("record", "raise"))):
         if word not in known:
             raise ValueError(f"{name}: expected {' or '.join(known)}, not {word!r}")
     own: Dict[str, Any] = {"apply": apply, "inputs": inputs, "run": run, "score": score}
@@ -285,9 +265,13 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
     try:
         job.measure(progress)
     finally:
-        job.close()
+        job.file.close()
         written = job.write(scores, knob_units or {})
     return written
+
+
+class _Unread(ValueError):
+    """A knob that nothing reads: an error of the call, not of a point."""
 
 
 class _Sweep:
@@ -343,22 +327,16 @@ class _Sweep:
         self.file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
         self.file.flush()
 
-    def close(self) -> None:
-        self.file.close()
-
     # ---- measuring
     def _steps(self) -> Iterator[Tuple[Record, str, int]]:
         """(record, configuration, run) in the order of measuring; runs below 0 warm up."""
-        drawn, runs = random.Random(self.how["seed"]), range(-self.how["warmup"], self.how["num_runs"])
-
-        def names() -> List[str]:
-            return drawn.sample(self.names, len(self.names))
+        drawn, runs, count = random.Random(self.how["seed"]), range(-self.how["warmup"], self.how["num_runs"]), len(self.names)
         if self.how["order"] == "configurations":
-            yield from ((row, name, run) for name in names() for row in self.rows for run in runs)
+            yield from ((row, name, run) for name in drawn.sample(self.names, count) for row in self.rows for run in runs)
         elif self.how["order"] == "samples":
-            yield from ((row, name, run) for row in self.rows for name in names() for run in runs)
+            yield from ((row, name, run) for row in self.rows for name in drawn.sample(self.names, count) for run in runs)
         else:
-            yield from ((row, name, run) for row in self.rows for run in runs for name in names())
+            yield from ((row, name, run) for row in self.rows for run in runs for name in drawn.sample(self.names, count))
 
     def measure(self, progress: bool) -> None:
         todo = [(row, name, run) for row, name, run in self._steps()
@@ -377,7 +355,7 @@ class _Sweep:
                         self._apply(stack, name)
                         applied = name
                     line = self._run(row, self.knobs[name])
-                    self._check_knobs(name)
+                    self._check(self.knobs[name])
                     if run >= 0:
                         line = {"config": name, "sample_id": point[1], "run": run, "session": len(self.sessions) - 1, **line}
                         self.runs.setdefault(point, {})[run] = line
@@ -411,11 +389,10 @@ class _Sweep:
         elif hasattr(held, "close"):
             stack.callback(held.close)
 
-    def _check_knobs(self, name: str) -> None:
-        knobs = self.knobs[name]
+    def _check(self, knobs: Knobs) -> None:
         unread = [knob for knob in knobs if knob not in knobs.read and len({one[knob] for one in self.grid}) > 1]
         if unread:
-            raise _Unread(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs!r}: its values would be measured without any effect")
+            raise _Unread(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs._values}: its values would be measured without any effect")
 
     def _run(self, row: Record, knobs: Knobs) -> Dict[str, Any]:
         """One request: the members of its line."""
@@ -442,13 +419,12 @@ class _Sweep:
         request = timed.requests.pop()
         tokenizer = getattr(self.processor, "tokenizer", self.processor)
         text = output if isinstance(output, str) else tokenizer.decode(request.tokens, skip_special_tokens=True)
-        host = {"preprocess": prepared - began + request.stages["prepare"], "h2d": moved - prepared, "detok": now() - done}
-        spent = {"preprocess": host["preprocess"], "h2d": host["h2d"], **{key: ns for key, ns in request.stages.items() if key != "prepare"}, "detok": host["detok"]}
+        spent = {"preprocess": prepared - began + request.stages.pop("prepare"), "h2d": moved - prepared, **request.stages, "detok": now() - done}
         vision = whole.count(image_id)
         sizes = {"actual_vision_tokens": vision, **({"actual_num_crops": request.views, "num_views": request.views} if request.views else {}), "input_text_tokens": len(whole) - vision,
                  "total_sequence_length": len(whole), **({"kept_vision_tokens": request.image_tokens} if self.prune else {}),
                  **({"batch_size": request.batch} if request.batch > 1 else {})}
-        return {"unix_s": int(time.time()), "total_ns": request.total_ns + sum(host.values()) - request.stages["prepare"], "stages": spent, "pred": text,
+        return {"unix_s": int(time.time()), "total_ns": request.total_ns + moved - began + spent["detok"], "stages": spent, "pred": text,
                 "tokens": request.tokens, "step_ns": request.step_ns, "stamps": 2 * len(request.order) + len(request.tokens), "sizes": sizes,
                 **({"peak_bytes": request.peak_bytes} if request.peak_bytes else {})}
 
@@ -477,10 +453,6 @@ class _Sweep:
             written.append({"file": str(self.folder / name), "knobs": dict(self.knobs[name]._values), "num_ok": len(lines), "num_failed": len(failed),
                             "T_total_p50": statistics.median(totals) if totals else None, "accuracy": accuracy})
         return written
-
-
-class _Unread(ValueError):
-    """A knob that nothing reads: an error of the call, not of a point."""
 
 
 def _row(record: Record, runs: List[Dict[str, Any]], score: Any) -> Dict[str, Any]:

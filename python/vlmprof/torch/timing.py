@@ -175,23 +175,9 @@ def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
     return {"version": ours, "build": f"torch {torch.__version__}, transformers {transformers.__version__}", "host": platform.node() or "not known",
             "kernel": platform.release(), "python": platform.python_version(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "argv": list(getattr(sys, "orig_argv", [sys.executable, *sys.argv])), "device": f"{device.type}: {name}", "threads": torch.get_num_threads(),
-            "attention": str(getattr(config, "_attn_implementation", None) or "not known"), "dtype": dtype_of(model),
-            "compile": compiled_in(model) or ["none"], "synchronisation": synchronisation(device), "load": round(os.getloadavg()[0], 2),
+            "attention": str(getattr(config, "_attn_implementation", None) or "not known"), "dtype": ", ".join(sorted({str(one.dtype)[6:] for one in model.parameters()})) or "none",
+            "compile": compiled_in(model) or ["none"], "synchronisation": {"cuda": "CUDA events", "cpu": "none"}.get(device.type, "at each mark"), "load": round(os.getloadavg()[0], 2),
             "stamp_cost_ns": (time.perf_counter_ns() - began) // 1000}
-
-
-def synchronisation(device: torch.device) -> str:
-    return {"cuda": "CUDA events, one synchronisation before and one after a request", "cpu": "none, the host's clock"}.get(
-        device.type, f"one with {device.type} at each mark, which costs time of its own")
-
-
-def dtype_of(model: Any) -> str:
-    """The dtypes of a model's parameters, the most frequent first."""
-    counts: Dict[str, int] = {}
-    for tensor in model.parameters():
-        name = str(tensor.dtype).replace("torch.", "")
-        counts[name] = counts.get(name, 0) + tensor.numel()
-    return ", ".join(sorted(counts, key=lambda name: -counts[name])) or "none"
 
 
 def compiled_in(model: Any) -> List[str]:
