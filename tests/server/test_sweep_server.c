@@ -300,31 +300,38 @@ static void test_order(void) {
     remove_folder(in_folder("out"));
 }
 
-/* One server under two names, on a machine that other programs keep busy: no difference is found. All 20 seeds with VLMPROF_TEST_ALL=1. */
+/* One server under two names, on a machine that other programs keep busy: a difference is found in 2 of 20 seeds at most, as times are real. Only
+ * with VLMPROF_TEST_ALL=1. */
 static void test_equal_servers(void) {
-    pid_t busy[2];
+    enum { BUSY_MOST = 64 };
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const int busy_count = processors > 0 && processors < BUSY_MOST ? (int)processors : BUSY_MOST;
+    pid_t busy[BUSY_MOST];
+    int found = 0, noticed = 0;
+    if (!check_all()) return;
+    check_case("equal servers on a busy machine");
+    unsetenv("VLMPROF_TEST_SYSTEM"); /* the machine's own other activity */
     chat.piece_ms = 5;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < busy_count; i++)
         if ((busy[i] = fork()) == 0) for (volatile int turn = 0;; turn++) {}
-    for (int seed = 1; seed <= (check_all() ? 20 : 2); seed++) {
+    for (int seed = 1; seed <= 20; seed++) {
         char line[400];
-        check_case("equal servers on a busy machine, seed %d", seed);
         snprintf(line, sizeof line, "sweep --endpoint http://127.0.0.1:%d http://localhost:%d --endpoint_model model-a --data %%F/twenty.jsonl --max_new_tokens 8 ",
                  server.port, server.port);
         snprintf(line + strlen(line), sizeof line - strlen(line), "--num_samples 12 --num_runs_per_sample 2 --seed %d --output_dir %%F/out", seed);
         RUNS(0, line);
-        SAYS("the machine was not quiet");
+        noticed += strstr(last.err, "the machine was not quiet") != NULL;
         RUNS(0, "report %F/out");
-        check_note(strstr(last.out, "no proven effect on mean T_total") != NULL, __FILE__, __LINE__, "%.1500s", last.out);
-        cli("compare %F/out %F/out");
-        CHECK(!strstr(last.out, "SLOWER") && !strstr(last.out, "FASTER"));
+        found += !strstr(last.out, "no proven effect on mean T_total");
         remove_folder(in_folder("out"));
     }
-    for (int i = 0; i < 2; i++) {
+    check_note(found <= 2 && noticed >= 18, __FILE__, __LINE__, "%d differences, %d times not quiet", found, noticed);
+    for (int i = 0; i < busy_count; i++) {
         kill(busy[i], SIGKILL);
         waitpid(busy[i], NULL, 0);
     }
     chat.piece_ms = 0;
+    setenv("VLMPROF_TEST_SYSTEM", folder, 1);
 }
 
 /* ---- interrupted and resumed */
