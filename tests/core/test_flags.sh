@@ -14,7 +14,7 @@ sets=("-O2" "-O3" "-O0" "-O2 -ffp-contract=fast" "-O2 -ffast-math" "-O2 -ffast-m
 works() { echo 'int main(void) { return 0; }' | "$@" -x c - -o "$work/probe" 2>/dev/null; } # COMPILER AND FLAGS
 if ! works ${CC:-cc} -ffp-contract=off; then skip "flags: no compiler"; finish; fi
 ${CC:-cc} -std=c11 -O1 -ffp-contract=off -I. -Iparts tests/core/flags.c -o "$work/plain" -lm && "$work/plain" >"$work/expected"
-is "families, layouts and statistics" "$(grep -c . "$work/expected")" 318
+check "families, layouts and statistics" test "$(grep -c . "$work/expected")" -ge 318
 same() { # same NAME RUNNER COMPILER AND FLAGS...: the same lines; b of other C libraries may differ in the last digits
     local name=$1 runner=$2; shift 2
     "$@" -Wall -Wextra -Wpedantic -Werror -I. -Iparts tests/core/flags.c -o "$work/program" -lm 2>"$work/log"

@@ -168,9 +168,9 @@ static void change_members(int line, const vp_json *json, uint32_t node, int is_
     for (uint32_t key = node + 1; key < json->nodes[node].end; key = json->nodes[key + 1].end) {
         char name[80];
         snprintf(name, sizeof name, "%.*s", (int)json->nodes[key].bytes, json->text + json->nodes[key].start);
-        /* older journals lack the model's shape, a configuration's weights, and the first parts of twins' streams */
+        /* older journals lack the model's shape, a configuration's weights, the client's delay, and the first parts of twins' streams */
         change_member(line, json, node, key, is_open, can_lack || !strcmp(name, "model_shape") || !strcmp(name, "architecture") || !strcmp(name, "weights")
-                          || !strcmp(name, "image_chunk_ms") || !strcmp(name, "text_chunk_ms"));
+                          || !strcmp(name, "delay_ns") || !strcmp(name, "image_chunk_ms") || !strcmp(name, "text_chunk_ms"));
         change_members(line, json, key + 1, is_open || is_open_part(name), !strcmp(name, "stages")); /* the stages that ran */
     }
 }
