@@ -80,7 +80,9 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 TEST_TIMEOUT_S ?= 1500
 B ?= build
-PROGRAM ?= ./vlmprof
+ifneq ($(origin PROGRAM),command line) # tests have the program with hooks in their environment
+PROGRAM := ./vlmprof
+endif
 
 # No option here lets the compiler reorder floating-point operations or ties the program to this machine's processor.
 # Contraction is off because the header's results are compared bit by bit; the kernels enable it for single functions.
