@@ -342,7 +342,8 @@ static void warn_of_measurements(const struct measurements *measurements, const 
         text_list_add(warnings, "%lld run%s %s throttled: the clock was below its rated speed", (long long)throttled,
                       plural_s((int64_t)throttled), throttled == 1 ? "was" : "were");
     if (measurements->incomplete)
-        text_list_add(warnings, "%zu sample%s left out, because the file lacks a token count or a prefill time",
+        text_list_add(warnings, "%zu sample%s left out, because the file lacks a token count, a prefill time or a knob "
+                                "of the model",
                       measurements->incomplete, plural_s((int64_t)measurements->incomplete));
     if (measurements->other_has_vision)
         text_list_add(warnings, "no file has T_vision_total: \"other\" includes the vision time");

@@ -673,6 +673,11 @@ void report_make(struct report *report, const struct results *results, const str
         curves_add(&report->curves, results, i);
         tradeoff_make(&report->tradeoffs[i], results, &results->groups[i], settings);
         report->pruned[i] = pruned_rows_make(&report->tradeoffs[i], results);
+        const struct tradeoff *tradeoff = &report->tradeoffs[i];
+        if (tradeoff->shown_for != tradeoff->not_shown && tradeoff->not_shown != KNOB_ENDPOINT)
+            text_list_add(&report->warnings, "%s and %s change together: what is shown for %s is the effect of both",
+                          KNOBS[tradeoff->not_shown].axis, KNOBS[tradeoff->shown_for].axis,
+                          KNOBS[tradeoff->shown_for].axis);
         if (!report->tradeoffs[i].reason[0]) {
             find_changes(report, &report->tradeoffs[i]);
             find_best(report, &report->tradeoffs[i]);

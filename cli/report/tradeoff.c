@@ -83,9 +83,13 @@ static void find_knobs(struct tradeoff *tradeoff, const struct results *results)
         for (int32_t other = 0; other < tradeoff->knobs.knob_count; other++)
             if (tradeoff->knobs.level_counts[other] == count
                 && go_together(tradeoff, results, tradeoff->knob_of[other], k, count)) {
+                tradeoff->shown_for = k;
+                tradeoff->not_shown = tradeoff->knob_of[other];
+                for (int32_t next = other--; ++next < tradeoff->knobs.knob_count;) {
+                    tradeoff->knobs.level_counts[next - 1] = tradeoff->knobs.level_counts[next];
+                    tradeoff->knob_of[next - 1] = tradeoff->knob_of[next];
+                }
                 tradeoff->knobs.knob_count--;
-                tradeoff->knobs.level_counts[other] = tradeoff->knobs.level_counts[tradeoff->knobs.knob_count];
-                tradeoff->knob_of[other--] = tradeoff->knob_of[tradeoff->knobs.knob_count];
             }
         tradeoff->knobs.level_counts[tradeoff->knobs.knob_count] = count;
         tradeoff->knob_of[tradeoff->knobs.knob_count++] = k;

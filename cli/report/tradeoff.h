@@ -54,6 +54,7 @@ struct tradeoff {
     double *at_latency, *at_accuracy; /* the points as two arrays */
     uint32_t *front, *kept; size_t front_count, kept_count; /* kept: those after a step of at least epsilon */
     double epsilon_latency, area, area_latency, area_accuracy;
+    int shown_for, not_shown; /* two knobs that change together, of which the second is not in `knobs`; 0 and 0: none */
     int32_t *levels; vp_knobs knobs; int knob_of[KNOB_COUNT]; /* the knobs that vary: KNOB_* of each column of levels */
     size_t level_example[KNOB_COUNT][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, used to name it */
     /* [0] for latency, [1] for accuracy: effects on the means over samples; order is 0 if none could be computed */
