@@ -45,6 +45,12 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTIONS_OF_CLIENT,
     OPTION_REQUEST_KNOB,
     OPTION_FAMILY_OF_SERVERS,
+    KNOB_LOAD_ROWS(KNOB_SWEEP_OPTIONS)
+    {"arrivals", CHOICE, "HOW", "poisson", 0, 0, "poisson uniform",
+     "with --request_rate_list: poisson: exponentially distributed gaps; uniform: equal gaps",
+     .needs = "request_rate_list"},
+    {"ramp_s", REAL, "S", "5", 0, 3600, NULL,
+     "under load: seconds before and after each block in which requests are sent and not counted"},
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL,
      "text added below each question, like \"Answer with a single word or phrase.\", which scoring rules for short "
      "answers need"},
@@ -227,7 +233,10 @@ static int sweep_settings_read(const struct options *options, struct sweep_setti
         .engine = engine_options_of(options), .endpoint = endpoint_settings_of(options),
         .output_dir = text_of(options, "output_dir"), .twins = (int32_t)number_of(options, "twins"),
         .twins_method = text_of(options, "twins_method"), .no_cache = is_given(options, "no_cache"),
-        .same_image = is_given(options, "same_image"), .retry_failed = is_given(options, "retry_failed")};
+        .same_image = is_given(options, "same_image"), .retry_failed = is_given(options, "retry_failed"),
+        .is_uniform = !strcmp(text_of(options, "arrivals"), "uniform"), .ramp_s = opt(options, "ramp_s")->real};
+    if (is_given(options, "request_rate_list") || is_given(options, "concurrency_list"))
+        settings->endpoint.max_retries = 0; /* a retry would change the load */
     return profile_settings_read(options, &settings->profile);
 }
 /* Checks all options, loads the model's configuration and makes the plan. Returns 0 or an exit code. */

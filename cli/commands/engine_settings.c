@@ -170,14 +170,20 @@ struct data_settings data_settings_of(const struct options *options) {
         .num_samples = (size_t)number_of(options, "num_samples"), .seed = (uint32_t)number_of(options, "seed"),
         .new_tokens = (int32_t)number_of(options, "max_new_tokens")};
 }
+static const struct option_value *given_list(const struct options *options, const char *name) {
+    return is_given(options, name) ? opt(options, name) : NULL;
+}
 static struct plan_settings plan_settings_of(const struct options *options) {
     struct plan_settings settings = {
         .data = data_settings_of(options), .files = opt(options, "data"),
         .image_knob = text_of(options, "image_knob"),
         .importance_scores_file = text_of(options, "importance_scores_file"), .weights = text_of(options, "weights"),
         .sampling_strategy = text_of(options, "sampling_strategy"),
-        .servers = {opt(options, "endpoint"), opt(options, "endpoint_model"), opt(options, "request_knob"),
-                    endpoint_settings_of(options), text_of(options, "family"), family_keys_of(options)},
+        .servers = {.endpoints = opt(options, "endpoint"), .models = opt(options, "endpoint_model"),
+                    .request_knobs = opt(options, "request_knob"),
+                    .rates = given_list(options, "request_rate_list"),
+                    .concurrency = given_list(options, "concurrency_list"), .client = endpoint_settings_of(options),
+                    .family = text_of(options, "family"), .keys = family_keys_of(options)},
         .run_count = (int32_t)number_of(options, "num_runs_per_sample"),
         .ignore_eos = is_given(options, "ignore_eos")};
     for (int knob = 0; knob < KNOB_EACH_END; knob++)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { NAME_BYTES_MAX = 60 }; /* limit of the readable part of a file name */
+static const double RATE_LEAST = 0.001, RATE_MOST = 100000; /* requests/s */
 
 void variants_free(struct variants *variants) {
     for (size_t i = 0; i < variants->count; i++) {
@@ -65,8 +66,34 @@ static void set_request(struct variant *variant) {
     knob_set_text(&variant->values, KNOB_REQUEST, vp_json_finish(&writer) == VP_OK ? text.data : "{}");
     free(text.data);
 }
+/* The number of loads; 1 without one: one request at a time. */
+static size_t load_count(const struct variant_settings *settings) {
+    return settings->rates ? settings->rates->count : settings->concurrency ? settings->concurrency->count : 1;
+}
+/* Sets the load of a variant. Rates are written in the shortest form, so that 4 and 4.0 are equal. Returns 0 or
+ * EXIT_USAGE. */
+static int set_load(const struct variant_settings *settings, size_t at, struct knob_values *values) {
+    double rate = 0;
+    char digits[27];
+    if (settings->concurrency) knob_set_text(values, KNOB_CONCURRENCY, settings->concurrency->items[at]);
+    if (!settings->rates) return 0;
+    const char *text = settings->rates->items[at];
+    if (vp_number_parse(text, strlen(text), &rate) != VP_OK || !(rate >= RATE_LEAST && rate <= RATE_MOST))
+        return complain(EXIT_USAGE, "--request_rate_list %.60s: expected requests/s from %g to %g", text, RATE_LEAST,
+                        RATE_MOST);
+    const size_t bytes = vp_number_format(rate, digits);
+    if (bytes > 2 && !strcmp(digits + bytes - 2, ".0")) digits[bytes - 2] = 0;
+    for (size_t i = 0; i < at; i++) {
+        double other = 0;
+        if (vp_number_parse(settings->rates->items[i], strlen(settings->rates->items[i]), &other) == VP_OK
+            && other == rate)
+            return complain(EXIT_USAGE, "--request_rate_list: %s is listed twice", digits);
+    }
+    knob_set_text(values, KNOB_RATE, digits);
+    return 0;
+}
 static int add_variant(const struct variant_settings *settings, struct variants *variants, const char *url,
-                       const char *model, size_t combination) {
+                       const char *model, size_t combination, size_t load) {
     struct text_buffer words = {NULL, 0, 0};
     struct variant *variant = &variants->items[variants->count++];
     char *base = endpoint_base(url);
@@ -86,11 +113,12 @@ static int add_variant(const struct variant_settings *settings, struct variants 
     set_request(variant);
     knobs_words(&variants->knobs, combination, &words);
     variant->words = words.data ? words.data : copy_text("", 0);
-    for (size_t i = 0; i + 1 < variants->count && !combination; i++)
+    for (size_t i = 0; i + 1 < variants->count && !combination && !load; i++)
         if (!strcmp(variants->items[i].endpoint, variant->endpoint) && !strcmp(variants->items[i].model, model))
             return complain(EXIT_USAGE, "--endpoint %s with --endpoint_model %s is listed twice", variant->endpoint,
                             model);
-    return variant_family(settings, variant);
+    const int code = set_load(settings, load, &variant->values);
+    return code ? code : variant_family(settings, variant);
 }
 /* Takes the names of --endpoint_model, or asks each server for its only one. Returns 0 or an exit code. */
 static int choose_models(const struct variant_settings *settings, struct text_list *models) {
@@ -115,12 +143,12 @@ int variants_make(const struct variant_settings *settings, struct variants *vari
                                     "for all servers, one server for all names, or as many names as servers",
                         urls->count, models->count);
     if ((code = knobs_add_all(settings->request_knobs, &variants->knobs)) != 0) return code;
-    size_t combinations = knobs_combinations(&variants->knobs);
-    variants->items = zeroed(pairs * combinations + 1, sizeof *variants->items);
-    for (size_t i = 0; i < pairs * combinations && !code; i++) {
-        const size_t pair = i / combinations;
+    const size_t combinations = knobs_combinations(&variants->knobs), loads = load_count(settings);
+    variants->items = zeroed(pairs * combinations * loads + 1, sizeof *variants->items);
+    for (size_t i = 0; i < pairs * combinations * loads && !code; i++) {
+        const size_t pair = i / loads / combinations;
         code = add_variant(settings, variants, urls->items[urls->count > 1 ? pair : 0],
-                           models->items[models->count > 1 ? pair : 0], i % combinations);
+                           models->items[models->count > 1 ? pair : 0], i / loads % combinations, i % loads);
     }
     return code;
 }

@@ -40,6 +40,7 @@ struct variants {
 /* What the variants are made from. */
 struct variant_settings {
     const struct option_value *endpoints, *models, *request_knobs;
+    const struct option_value *rates, *concurrency; /* NULL: not given; at most one of them */
     struct endpoint_settings client; /* to ask a server for its model */
     const char *family; /* NULL if it is not given */
     struct family_keys keys;

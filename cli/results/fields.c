@@ -40,6 +40,8 @@ FIELD_TABLE(RESULT_SIZES, struct sizes, SIZES_ROWS(FIELD_ROW, struct sizes, FIEL
 FIELD_TABLE(SENT_IMAGE, struct sent_image, SENT_IMAGE_ROWS(FIELD_ROW, struct sent_image))
 FIELD_TABLE(SERVED_SIZES, struct served_sizes, SERVED_SIZES_ROWS(FIELD_ROW, FIELD_AT, struct served_sizes))
 FIELD_TABLE(SENT, struct served_sizes, SENT_ROWS(FIELD_ROW, FIELD_AT, struct served_sizes))
+FIELD_TABLE(LOAD, struct load_line, LOAD_ROWS(FIELD_ROW, struct load_line))
+FIELD_TABLE(LOAD_LINE, struct load_line, LOAD_LINE_ROWS(FIELD_ROW, FIELD_ELSE, struct load_line))
 FIELD_TABLE(KERNELS, struct kernels_line, KERNELS_ROWS(FIELD_ROW, FIELD_ELSE, struct kernels_line))
 FIELD_TABLE(KERNEL_STAGE, struct kernel_stage, KERNEL_STAGE_ROWS(FIELD_ROW, FIELD_ELSE, struct kernel_stage))
 FIELD_TABLE(NOISE_LINE, struct noise_line, NOISE_LINE_ROWS(FIELD_ROW, FIELD_AT, struct noise_line))

@@ -426,6 +426,33 @@ struct fidelity {
     ROW(S, INT, bytes, "size of the file before base64", .least = 1, .most = INT64_MAX) \
     ROW(S, TEXT, media_type, "image/png, ...") \
     ROW(S, TRUTH, is_resized, "false: the data set's own file, with a few bits changed unless --same_image was given")
+/* A block of requests under load. */
+#define LOAD_ROWS(ROW, S) \
+    ROW(S, INT, round, "index of the round, from 0", .most = INT32_MAX) \
+    ROW(S, INT, unix_s, "end of the block, Unix time", .most = LINE_COUNT_MAX) \
+    ROW(S, INT, requests, "counted requests", .most = LINE_COUNT_MAX) \
+    ROW(S, INT, failed, "counted requests that failed", .most = LINE_COUNT_MAX) \
+    ROW(S, INT, late, "counted requests that this client sent more than 5 ms after they were due", \
+        .most = LINE_COUNT_MAX) \
+    ROW(S, INT, waiting, "requests without a first token when the last counted one was due", .most = LINE_COUNT_MAX) \
+    ROW(S, TRUTH, is_growing, "the queue grew until the end: no steady state") \
+    ROW(S, NUMBER, window_s, "from the first to the last due time of a counted request", .unit = "s", \
+        .null = "no request") \
+    ROW(S, NUMBER, offered_per_s, "requests due per second in the window", .unit = "requests/s", \
+        .null = "one request") \
+    ROW(S, NUMBER, completed_per_s, "answers completed per second in the window, those of ramps included", \
+        .unit = "requests/s", .null = "one request") \
+    ROW(S, NUMBER, mean_in_flight, "mean number of requests in flight in the window", .null = "one request") \
+    ROW(S, NUMBER, client_cpu_percent, "share of the block in which this client's thread ran", .digits = 1, \
+        .null = "not known") \
+    ROW(S, NUMBER, client_wait_percent, "share of the block in which it waited for a processor", .digits = 1, \
+        .null = "not known") \
+    ROW(S, INT, other_requests, "requests of others that the server finished or held meanwhile, by its metrics", \
+        .most = LINE_COUNT_MAX, .null = "not known")
+#define LOAD_LINE_ROWS(ROW, ELSE, S) \
+    ROW(S, TEXT, config, "file name of the configuration") \
+    LOAD_ROWS(ROW, S) \
+    ELSE(LIST, "ramp", "requests that were sent but not counted: [due, TTFT, T_total] in ms, null if it failed")
 #define KERNELS_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, "file name of the configuration") \
     ROW(S, INT, sample_id, "sample whose image and prompt are used", .most = INT64_MAX) \
@@ -827,6 +854,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
                               "which are in no other statistic", .of = &TOOL_COST) \
     ELSE(OBJECT, "noise", "other activity of the machine during the blocks of runs that contain this file's " \
                           "runs; missing in older files", .of = &NOISE, .is_optional = 1) \
+    ELSE(OBJECTS, "load", "servers under load: each block of requests", .of = &LOAD, .is_optional = 1) \
     ELSE(OBJECTS, "kernel_pass", "one request per shape with each kernel timed separately (--kernel_pass); its " \
                                  "times are in no other statistic", .of = &KERNELS) \
     ELSE(JSON, "config", "value of every option of the command, given or default; further keys may be added") \
@@ -935,6 +963,7 @@ struct sent_image { SENT_IMAGE_ROWS(FIELD_MEMBER, 0) };
 struct served_sizes { SERVED_SIZES_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) struct sent_image *sent_image; };
 struct kernels_line { KERNELS_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
 struct kernel_stage { KERNEL_STAGE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
+struct load_line { LOAD_LINE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
 struct noise_line { NOISE_LINE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) vp_noise noise; };
 struct row_head { ROW_HEAD_ROWS(FIELD_MEMBER, 0) };
 struct tokens { TOKENS_ROWS(FIELD_MEMBER, 0) };
@@ -953,7 +982,7 @@ struct tool_cost { TOOL_COST_ROWS(FIELD_MEMBER, 0) };
 
 extern const struct fields HEAD, MODEL_SHAPE, SERVER, DATA, CONFIGURATION, SESSION, SERVED_SESSION, SAMPLE, RUN,
     SERVED_RUN, SERVED, USAGE, BARE, BARE_PAIR, TWIN_PAIR, TWINS, TWINS_OBJECT, RESULT_TWINS, DONE, FAILED, SIZES,
-    RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE, KERNELS, KERNEL_STAGE, NOISE_LINE, NOISE, ROW_HEAD, ANSWER_TOKENS,
+    RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE, LOAD, LOAD_LINE, KERNELS, KERNEL_STAGE, NOISE_LINE, NOISE, ROW_HEAD, ANSWER_TOKENS,
     ANSWER, MEASURED, MEASURED_COST, SERVED_RESULT, RESULT, RESULT_ACCURACY, RESULT_VISION, RESULT_TIME, TOOL_COST,
     DIVERGENCE, FIDELITY_OBJECT, FIDELITY_LINE, FIDELITY, RESULT_FIDELITY;
 

@@ -87,7 +87,7 @@ void knob_set_of_model(struct knob_values *values, int knob, const vp_model_conf
 }
 void knob_copy_servers(struct knob_values *values, const struct knob_values *from) {
     for (int knob = 0; knob < KNOB_COUNT; knob++)
-        if (KNOBS[knob].of == KNOB_OF_SERVERS) knob_set_text(values, knob, knob_text(from, knob));
+        if (KNOBS[knob].of == KNOB_OF_SERVERS || knob_is_own(knob)) knob_set_text(values, knob, knob_text(from, knob));
 }
 int knob_is_set(const struct knob_values *values, int knob) { return values->of[knob].is_set; }
 const char *knob_text(const struct knob_values *values, int knob) { return values->of[knob].text; }
@@ -96,6 +96,9 @@ int64_t number_of_knob(const struct knob_values *values, int knob) {
     return knob_is_set(values, knob) ? knob_number(values, knob) : -1;
 }
 int knobs_are_served(const struct knob_values *values) { return knob_is_set(values, KNOB_ENDPOINT); }
+int knobs_are_loaded(const struct knob_values *values) {
+    return knob_is_set(values, KNOB_RATE) || knob_is_set(values, KNOB_CONCURRENCY);
+}
 int knobs_are_dense(const struct knob_values *values) {
     return knob_is_set(values, KNOB_TOP_K) && !knob_number(values, KNOB_TOP_K);
 }
@@ -130,7 +133,8 @@ int weight_bits(const char *name) {
 }
 /* A file's own values: numbers before others, those as first seen. */
 static int compare_own(int knob, const char *left, const char *right) {
-    const struct text_list *seen = &own_values[knob - KNOB_OWN];
+    static const struct text_list none = {NULL, 0};
+    const struct text_list *seen = knob < KNOB_OWN ? &none : &own_values[knob - KNOB_OWN];
     double one, other;
     const int is_number = vp_number_parse(left, strlen(left), &one) == VP_OK,
               is_other_number = vp_number_parse(right, strlen(right), &other) == VP_OK;
@@ -154,7 +158,7 @@ int knob_compare(int axis, const struct knob_values *left, const struct knob_val
         return order || bits != 1 ? order : compare_texts(one->text, other->text);
     }
     order = order_of(one->is_set, other->is_set);
-    if (axis >= KNOB_OWN && one->is_set && other->is_set) return compare_own(axis, one->text, other->text);
+    if (KNOBS[axis].type == KNOB_IS_JSON && one->is_set && other->is_set) return compare_own(axis, one->text, other->text);
     if (!order) order = order_of(one->number, other->number);
     return order ? order : compare_texts(one->text, other->text);
 }
@@ -307,6 +311,7 @@ void knob_put_journal(vp_json_writer *writer, const struct knob_values *values) 
         knob_put(writer, knob, values);
         knob_put_more(writer, knob, values);
     }
+    knob_put_own(writer, values);
     if (!knobs_are_served(values)) return;
     vp_json_key(writer, "variant");
     knob_put_variant(writer, values);
@@ -353,14 +358,25 @@ static int is_variant(const vp_json *json, uint32_t object) {
     return json->nodes[object].count == members
            && json->nodes[vp_json_get(json, object, KNOBS[KNOB_REQUEST].key)].count <= KNOB_MEMBERS_MAX;
 }
+/* Returns 1 if the member "knobs" has only numbers, texts and truths, or is missing. */
+static int is_own(const vp_json *json, uint32_t own) {
+    if (own == VP_JSON_NONE) return 1;
+    if (!node_is(json, own, VP_JSON_OBJECT) || json->nodes[own].count > KNOB_OWN_MOST) return 0;
+    for (uint32_t key = own + 1; key < json->nodes[own].end; key = json->nodes[key + 1].end)
+        if (json->nodes[key + 1].type == VP_JSON_OBJECT || json->nodes[key + 1].type == VP_JSON_ARRAY
+            || json->nodes[key + 1].type == VP_JSON_NULL)
+            return 0;
+    return 1;
+}
 int knob_is_journal(const vp_json *json, uint32_t object, uint32_t others, int64_t block_count) {
-    const uint32_t variant = vp_json_get(json, object, "variant"), crops = vp_json_get(json, object, "max_crops");
+    const uint32_t variant = vp_json_get(json, object, "variant"), crops = vp_json_get(json, object, "max_crops"),
+                   own = vp_json_get(json, object, "knobs");
     const int is_server = variant != VP_JSON_NONE;
-    uint32_t members = others + 1 + (uint32_t)is_server, sizes = 0;
+    uint32_t members = others + 1 + (uint32_t)is_server + (own != VP_JSON_NONE), sizes = 0;
     char *tier;
     int good;
     if (!node_is(json, object, VP_JSON_OBJECT) || is_server != (block_count == 0)
-        || (is_server && !is_variant(json, variant))
+        || (is_server && !is_variant(json, variant)) || !is_own(json, own)
         || !(node_is(json, crops, VP_JSON_NULL) || is_integer(json, crops, 0, INT32_MAX)))
         return 0;
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
@@ -398,7 +414,7 @@ static void read_knob(const vp_json *json, uint32_t object, int knob, struct kno
         value->list[value->list_count++] = vp_json_to_int(json, i, &number) == VP_OK ? (int32_t)number : -1;
 }
 void knob_read_journal(const vp_json *json, uint32_t object, uint32_t options, struct knob_values *values) {
-    const uint32_t variant = vp_json_get(json, object, "variant");
+    const uint32_t variant = vp_json_get(json, object, "variant"), own = vp_json_get(json, object, "knobs");
     memset(values, 0, sizeof *values);
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         if (KNOBS[knob].of == KNOB_OF_SERVERS) read_knob(json, variant, knob, values);
@@ -408,6 +424,12 @@ void knob_read_journal(const vp_json *json, uint32_t object, uint32_t options, s
     /* older heads have the weights of all configurations in their options */
     if (!knob_is_set(values, KNOB_WEIGHTS) && variant == VP_JSON_NONE) read_knob(json, options, KNOB_WEIGHTS, values);
     values->max_crops = node_int(json, object, "max_crops", 0);
+    for (uint32_t key = own + 1; own != VP_JSON_NONE && key < json->nodes[own].end; key = json->nodes[key + 1].end) {
+        char *name = node_text(json, key), *value = json_text(json, key + 1);
+        const int knob = name ? knob_own(name, NULL) : -1;
+        if (knob >= 0) knob_set_text(values, knob, value);
+        FREE_ALL(name, value);
+    }
 }
 void knob_put_plan(vp_json_writer *writer, const struct knob_values *values) {
     const int is_server = knobs_are_served(values);

@@ -108,7 +108,22 @@ struct vp_model_config;
         (), (), \
         .type = KNOB_IS_JSON, .of = KNOB_OF_SERVERS)
 
-#define KNOB_ROWS(ROW) KNOB_GRID_ROWS(ROW) KNOB_EACH_ROWS(ROW) KNOB_SERVER_ROWS(ROW)
+/* The load on a server. Files have it in "knobs"; data/variants.c reads the options. */
+#define KNOB_LOAD_ROWS(ROW) \
+    ROW(RATE, "request_rate", "server only: requests/s of an open loop", \
+        ({"request_rate_list", TEXTS, "R...", NULL, 0, 0, NULL, \
+          "requests per second, sent when they are due (open loop); each configuration is measured at each rate", \
+          .needs = "endpoint", .excludes = "concurrency_list twins baseline stop_half_width"},), (), \
+        .unit = "requests/s", .type = KNOB_IS_JSON, .axis = "request_rate", .axis_key = "request_rate", \
+        .in_knobs = 1, .in_name = "rate", .in_setting = "rate=") \
+    ROW(CONCURRENCY, "concurrency", "server only: requests in flight in a closed loop", \
+        ({"concurrency_list", COUNTS, "N...", NULL, 1, 10000, NULL, \
+          "requests in flight at all times (closed loop); each configuration is measured with each number", \
+          .needs = "endpoint", .excludes = "twins baseline stop_half_width"},), (), \
+        .type = KNOB_IS_JSON, .axis = "concurrency", .axis_key = "concurrency", \
+        .in_knobs = 1, .in_name = "conc", .in_setting = "conc=")
+
+#define KNOB_ROWS(ROW) KNOB_GRID_ROWS(ROW) KNOB_EACH_ROWS(ROW) KNOB_SERVER_ROWS(ROW) KNOB_LOAD_ROWS(ROW)
 #define KNOB_ID(id, ...) KNOB_##id,
 #define KNOB_UNPACK(...) __VA_ARGS__
 #define KNOB_SWEEP_OPTIONS(id, key, words, sweep, run, ...) KNOB_UNPACK sweep
@@ -176,13 +191,15 @@ void knob_set_list(struct knob_values *values, int knob, const int32_t *list, in
 /* Sets the knob to the model's own value, if the model has one. */
 void knob_set_of_model(struct knob_values *values, int knob, const struct vp_model_config *config);
 
-void knob_copy_servers(struct knob_values *values, const struct knob_values *from); /* the knobs of servers */
+/* Copies the knobs of servers, their load and a file's own. */
+void knob_copy_servers(struct knob_values *values, const struct knob_values *from);
 
 int knob_is_set(const struct knob_values *values, int knob);
 const char *knob_text(const struct knob_values *values, int knob); /* NULL: not set */
 int64_t knob_number(const struct knob_values *values, int knob);   /* 0: not set */
 int64_t number_of_knob(const struct knob_values *values, int knob); /* -1: not set */
 int knobs_are_served(const struct knob_values *values);            /* 1 for a server */
+int knobs_are_loaded(const struct knob_values *values);            /* 1 if several requests were in flight at once */
 int knobs_are_dense(const struct knob_values *values);             /* 1 for a model without experts */
 const vp_tier *knob_tier(const struct knob_values *values);        /* NULL: no tier, or an unknown one */
 

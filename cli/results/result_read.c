@@ -511,7 +511,7 @@ static int read_own(struct result_file *file, const vp_json *json, uint32_t obje
         for (size_t k = 0; k < sizeof known / sizeof *known && !object; k++)
             is_known |= vp_json_equals(json, i, known[k]);
         for (int knob = 0; knob < KNOB_OWN && (!object || !file->is_served); knob++)
-            is_known |= vp_json_equals(json, i, KNOBS[knob].key);
+            is_known |= (!object || KNOBS[knob].of != KNOB_OF_FILES) && vp_json_equals(json, i, KNOBS[knob].key);
         for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
             is_known &= !vp_json_equals(json, i, settings[k]);
         if (is_known) free(name);

@@ -48,12 +48,12 @@ static char *taken(char **text) {
     *text = NULL;
     return moved;
 }
-/* Turns a finished exchange into a timed pass. Its texts move to *run. */
-static void ask_result(vp_exchange *exchange, struct pass_result *run) {
+void ask_result(vp_exchange *exchange, struct pass_result *run) {
     vp_chat_reply *reply = &exchange->reply;
     struct served *served = zeroed(1, sizeof *served);
-    const int64_t start = exchange->sent_ns ? exchange->sent_ns : exchange->start_ns;
-    served->delay_ns = start - exchange->start_ns;
+    const int64_t sent = exchange->sent_ns ? exchange->sent_ns : exchange->start_ns;
+    const int64_t due = exchange->scheduled_ns, start = due && due < sent ? due : sent;
+    served->delay_ns = sent - (due && due < sent ? due : exchange->start_ns);
     served->image_dropped = -1;
     served->uploaded_ns = since(exchange->uploaded_ns, start);
     served->headers_ns = since(exchange->headers_ns, start);
@@ -97,15 +97,12 @@ uint64_t ask_mark(void) {
     static int64_t turn;
     return hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()), turn++);
 }
-int ask_once(struct endpoint *endpoint, const struct question *question, struct pass_result *run,
-             struct sent_request *sent, char *reason, size_t capacity) {
+int ask_prepare(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange, char *reason,
+                size_t capacity) {
     struct question asked = *question;
     struct picture *marked = NULL;
-    vp_exchange exchange;
     vp_error error = {VP_OK, -1, "", ""};
     char salt[40];
-    vp_result result;
-    int code;
     if (asked.unique) asked.pictures = marked = zeroed((size_t)asked.picture_count, sizeof *marked);
     for (int32_t i = 0; asked.unique && i < asked.picture_count; i++) {
         marked[i] = asked.unique[i].picture;
@@ -115,13 +112,18 @@ int ask_once(struct endpoint *endpoint, const struct question *question, struct 
     }
     snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)ask_mark());
     if (asked.request.no_cache) asked.request.cache_salt = salt;
-    result = ask_begin(endpoint, &asked, &exchange, &error);
+    const vp_result result = ask_begin(endpoint, &asked, exchange, &error);
     for (int32_t i = 0; marked && i < asked.picture_count; i++) picture_free(&marked[i]);
     free(marked);
-    if (result != VP_OK) {
-        error_line(reason, capacity, result, &error);
-        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
-    } else code = endpoint_try(endpoint, &exchange, reason, capacity);
+    if (result == VP_OK) return 0;
+    error_line(reason, capacity, result, &error);
+    return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
+}
+int ask_once(struct endpoint *endpoint, const struct question *question, struct pass_result *run,
+             struct sent_request *sent, char *reason, size_t capacity) {
+    vp_exchange exchange;
+    int code = ask_prepare(endpoint, question, &exchange, reason, capacity);
+    if (!code) code = endpoint_try(endpoint, &exchange, reason, capacity);
     if (!code) ask_result(&exchange, run);
     *sent = (struct sent_request){exchange.http_status, exchange.attempts};
     ask_free(&exchange);

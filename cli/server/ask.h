@@ -28,6 +28,15 @@ int ask_check(const struct endpoint *endpoint, const struct question *question);
 /* Returns a number that is unique, also among processes. */
 uint64_t ask_mark(void);
 
+/* Builds the body of one request, with pictures and a salt of its own. Returns 0, or an exit code with a line in
+ * `reason`; ask_free frees it in both cases. */
+int ask_prepare(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange, char *reason,
+                size_t capacity);
+
+/* Turns a finished exchange into a timed pass; its texts move to *run, which runs_free frees. Times count from the time
+ * at which it was due or, if that is not set, from its first byte. */
+void ask_result(vp_exchange *exchange, struct pass_result *run);
+
 /* Sends one request and times it; the body is built before its clock starts. Returns 0 with *run filled, which
  * runs_free frees, EXIT_INTERRUPTED, or an exit code with a line in `reason`; *sent is always set. The server's texts
  * in *run do not show the key. */

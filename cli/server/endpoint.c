@@ -328,14 +328,11 @@ static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, s
     }
     text_add_string(line, text);
 }
-int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity) {
-    vp_error error = {VP_OK, -1, "", ""};
+int endpoint_reason(struct endpoint *endpoint, const vp_exchange *exchange, char *reason, size_t capacity) {
     struct text_buffer line = {NULL, 0, 0};
+    const vp_result result = exchange->result;
     char text[LINE_BYTES];
-    vp_result result = vp_server_ask(endpoint->server, exchange, &error);
-    if (result == VP_OK) return endpoint->is_known = 1, 0;
-    if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
-    error_line(text, sizeof text, result, &error);
+    error_line(text, sizeof text, result, &exchange->error);
     if (!strstr(text, endpoint->url)) {
         text_add_string(&line, endpoint->url);
         text_add_string(&line, ": ");
@@ -345,4 +342,13 @@ int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason,
     snprintf(reason, capacity, "%s", line.data);
     free(line.data);
     return result == VP_ERR_MEMORY ? EXIT_DEVICE : result == VP_ERR_RANGE ? EXIT_INPUT : exit_code_of(result);
+}
+int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_result result = vp_server_ask(endpoint->server, exchange, &error);
+    if (result == VP_OK) return endpoint->is_known = 1, 0;
+    if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
+    exchange->result = result; /* also if it was not sent at all */
+    exchange->error = error;
+    return endpoint_reason(endpoint, exchange, reason, capacity);
 }

@@ -64,6 +64,9 @@ int endpoint_is_local(const struct endpoint *endpoint);
  * `reason`. */
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);
 
+/* Writes why an exchange failed, with the remedy. Returns its exit code. */
+int endpoint_reason(struct endpoint *endpoint, const vp_exchange *exchange, char *reason, size_t capacity);
+
 /* Gets the names of the server's models. Returns 0 or an exit code with a line in `reason`. */
 int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity);
 

@@ -10,6 +10,7 @@
  *   {"config", "sample_id", "twins", "prev"...} pairs of a server's image and a text of as many tokens
  *   {"config", "sample_id", "fidelity", "prev"...} comparison of next-token distributions with a baseline's
  *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
+ *   {"load": {...}}                            a block of requests to a server under load, after its runs
  *   {"kernels": {...}}                         the run of a shape with separately timed kernels
  *   {"finished": true}                         all points of the grid above are closed
  * In a sweep of servers, the head has "server", each configuration a "variant", the session "servers" and a run
@@ -43,7 +44,7 @@
  * other. A new member that is mandatory even for old lines needs a new schema. */
 typedef enum line_kind {
     LINE_DAMAGED, LINE_HEAD, LINE_SESSION, LINE_SAMPLE, LINE_RUN, LINE_BARE, LINE_DONE, LINE_FAILED, LINE_KERNELS,
-    LINE_NOISE, LINE_TWINS, LINE_FIDELITY, LINE_FINISHED
+    LINE_NOISE, LINE_LOAD, LINE_TWINS, LINE_FIDELITY, LINE_FINISHED
 } line_kind;
 enum { LINE_PLAN_BYTES_MAX = 23 }; /* longest fingerprint of a plan */
 
@@ -188,6 +189,8 @@ static line_kind journal_line_kind(const vp_json *json) {
                    : LINE_DAMAGED;
     if ((node = vp_json_get(json, 0, "kernels")) != VP_JSON_NONE)
         return are_kernels(json, node) ? LINE_KERNELS : LINE_DAMAGED;
+    if ((node = vp_json_get(json, 0, "load")) != VP_JSON_NONE)
+        return has_only(json, node, &LOAD_LINE) ? LINE_LOAD : LINE_DAMAGED;
     if ((node = vp_json_get(json, 0, "noise")) != VP_JSON_NONE)
         return has_only(json, node, &NOISE_LINE) ? LINE_NOISE : LINE_DAMAGED;
     return node_is(json, vp_json_get(json, 0, "finished"), VP_JSON_TRUE) ? LINE_FINISHED : LINE_DAMAGED;
@@ -298,7 +301,7 @@ void index_free(struct journal_index *index) {
     }
     fields_free(&HEAD, &index->head);
     FREE_ALL(index->options, index->model_shape, index->server, index->files, index->sets, index->configurations,
-             index->shapes, index->scratch.nodes, index->line.data);
+             index->shapes, index->loads, index->scratch.nodes, index->line.data);
     memset(index, 0, sizeof *index);
 }
 /* The configuration that a line names; -1 if there is none. The search starts at the hint, because neighbours in a
@@ -562,13 +565,23 @@ static int index_has_taken_kernels(struct journal_index *index, int32_t file, in
     index->shapes[index->shape_count++] = shape;
     return 1;
 }
+/* Takes over a block under load. Returns 1 if it counts: its configuration is known. */
+static int index_has_taken_load(struct journal_index *index, int32_t file, int64_t at) {
+    const vp_json *json = &index->scratch.json;
+    const uint32_t name = vp_json_get(json, vp_json_get(json, 0, "load"), "config");
+    const struct index_load load = {file, index_configuration_find(index, json, name), at};
+    if (load.configuration < 0) return 0;
+    index->loads = grown(index->loads, index->load_count, sizeof *index->loads);
+    index->loads[index->load_count++] = load;
+    return 1;
+}
 /* Reports a skipped line; the first two of a journal are reported with their offsets. */
 static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, line_kind kind) {
     if (index->is_read_again || index->damaged++ >= 2) return;
     complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and left out%s", file->path, (long long)file->lines,
              (long long)at,
              kind == LINE_DAMAGED ? "damaged" : "out of place (it repeats a line, or a line that it needs is damaged)",
-             kind == LINE_NOISE ? "" : "; its point is measured again");
+             kind == LINE_NOISE || kind == LINE_LOAD ? "" : "; its point is measured again");
 }
 /* Takes over one line of a known kind. Returns 0 or an exit code. */
 static int index_take_kind(struct journal_index *index, line_kind kind, int32_t file_index, int64_t at) {
@@ -578,6 +591,7 @@ static int index_take_kind(struct journal_index *index, line_kind kind, int32_t 
     case LINE_SESSION: index_take_session(index, file_index, at); break;
     case LINE_SAMPLE: is_taken = index_has_taken_sample(index, file_index, at); break;
     case LINE_KERNELS: is_taken = index_has_taken_kernels(index, file_index, at); break;
+    case LINE_LOAD: is_taken = index_has_taken_load(index, file_index, at); break;
     case LINE_NOISE: is_taken = index_has_taken_noise(index, file_index, at); break;
     case LINE_FINISHED: index->files[file_index].is_finished = 1; break;
     default: is_taken = index_has_taken_point(index, kind, at);

@@ -66,6 +66,9 @@ struct index_configuration {
 /* A shape whose kernels were timed, with the offset of its line. */
 struct index_shape { int32_t file, configuration; int64_t at, views, sequence; };
 
+/* A block of requests under load, with the offset of its line. */
+struct index_load { int32_t file, configuration; int64_t at; };
+
 /* The machine's load during the runs whose lines are at offsets from `from` up to `at`, excluding `at`. */
 struct index_block { int64_t from, at; vp_noise noise; };
 
@@ -93,6 +96,7 @@ struct journal_index {
     struct index_set *sets; int32_t set_count;
     struct index_configuration *configurations; int32_t configuration_count;
     struct index_shape *shapes; size_t shape_count;
+    struct index_load *loads; size_t load_count;
     int32_t configuration_hint; /* the likely configuration of the next line */
     int64_t damaged;            /* damaged lines of the current journal */
     int is_read_again;          /* 1 if its damaged lines were already reported */

@@ -455,6 +455,24 @@ static void put_kernel_pass(vp_json_writer *writer, struct journal_index *index,
     }
     vp_json_end_array(writer);
 }
+/* The blocks of a configuration under load. */
+static void put_load(vp_json_writer *writer, struct journal_index *index,
+                     const struct index_configuration *configuration) {
+    if (!knobs_are_loaded(&configuration->knobs)) return;
+    PUT(writer, KEY_ARRAY("load"));
+    for (size_t i = 0; i < index->load_count; i++) {
+        struct load_line line;
+        if (&index->configurations[index->loads[i].configuration] != configuration
+            || !has_read_line(writer, index, index->loads[i].file, index->loads[i].at))
+            continue;
+        fields_read(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "load"), &LOAD_LINE, &line);
+        PUT(writer, KEY_OBJECT(NULL));
+        fields_put(writer, &LOAD, &line);
+        PUT(writer, END_OBJECT);
+        fields_free(&LOAD_LINE, &line);
+    }
+    PUT(writer, END_ARRAY);
+}
 /* A member of the head's "server". */
 static void put_of_server(vp_json_writer *writer, const char *key, const vp_json *server) {
     const uint32_t node = vp_json_get(server, 0, key);
@@ -549,6 +567,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_sessions(writer, index, gathered);
     put_tool_cost(writer, index, gathered);
     put_noise(writer, &gathered->noise);
+    put_load(writer, index, configuration);
     put_kernel_pass(writer, index, configuration);
     vp_json_key(writer, "config");
     if (has_read_line(writer, index, configuration->head_file, configuration->head_at)

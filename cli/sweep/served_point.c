@@ -1,5 +1,6 @@
 /* served_point.c: the part of a sweep that is specific to servers: their endpoints, the images sent to them, one timed
- * request. A request's body is built before its clock starts. One request is in flight at a time. */
+ * request. A request's body is built before its clock starts. Under load, served_load.c
+ * sends several at once. */
 #include "sweep/sweep.h"
 
 #include "base/console.h"
@@ -37,6 +38,9 @@ struct served_sweep {
 /* ---- open and close */
 static size_t variant_index(const struct sweep *sweep, const struct configuration *configuration) {
     return (size_t)(configuration->variant - sweep->plan.variants.items);
+}
+struct endpoint *served_endpoint(const struct sweep *sweep, const struct configuration *configuration) {
+    return &sweep->served->endpoints[variant_index(sweep, configuration)];
 }
 /* A question to the server of a variant. */
 static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *pictures,
@@ -76,14 +80,22 @@ int served_open(struct sweep *sweep) {
     }
     return code;
 }
+static void sent_free(struct sent_pictures *sent) {
+    for (size_t i = 0; sent && i < sent->count; i++) unique_free(&sent->images[i]);
+    if (sent) FREE_ALL(sent->images, sent->pictures, sent->wanted, sent->reason, sent);
+}
 static void served_end(struct sweep *sweep) {
     struct served_sweep *served = sweep->served;
     while (served->pictures) {
         struct sent_pictures *sent = served->pictures;
         served->pictures = sent->next;
-        for (size_t i = 0; i < sent->count; i++) unique_free(&sent->images[i]);
-        FREE_ALL(sent->images, sent->pictures, sent->wanted, sent->reason, sent);
+        sent_free(sent);
     }
+}
+void served_keep(struct sweep *sweep) { sweep->served->pictures = NULL; }
+void served_release(struct open_point *point) {
+    sent_free(point->sent);
+    point->sent = NULL;
 }
 void served_close(struct sweep *sweep) {
     if (!sweep->served) return;
@@ -364,9 +376,7 @@ static void drop_variant(struct sweep *sweep, size_t variant, const char *reason
         complain(0, "%s: %s", configuration->file_name, reason);
     }
 }
-/* Sends each server one request, so that it is loaded and connected, and writes the session's line. Returns 0 or the
- * exit code that ends the sweep. */
-static int warm_up_servers(struct sweep *sweep, const struct open_point *point) {
+int served_warm_up(struct sweep *sweep, const struct open_point *point) {
     const struct variants *variants = &sweep->plan.variants;
     struct pass_result *first = runs_make((int32_t)variants->count, 1);
     struct picture picture = {0};
@@ -389,8 +399,8 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
     runs_free(first, (int32_t)variants->count);
     return code;
 }
-static struct question question_of_point(const struct sweep *sweep, const struct open_point *point,
-                                         const struct sample *sample) {
+struct question served_question(const struct sweep *sweep, const struct open_point *point,
+                                const struct sample *sample) {
     struct question question =
         question_of(sweep, variant_index(sweep, point->configuration), point->sent ? point->sent->pictures : NULL,
                     point->sent ? point->sent->count : 0, sample->prompt, point->configuration->set->new_tokens);
@@ -399,8 +409,7 @@ static struct question question_of_point(const struct sweep *sweep, const struct
     if (!sweep->settings.same_image && point->sent) question.unique = point->sent->images;
     return question;
 }
-/* Warns if a prompt is too short for its images, once per variant. */
-static void check_prompt(struct sweep *sweep, const struct open_point *point, const struct sample *sample) {
+void served_check_prompt(struct sweep *sweep, const struct open_point *point, const struct sample *sample) {
     struct served_sweep *served = sweep->served;
     const size_t variant = variant_index(sweep, point->configuration);
     uint64_t sizes = hash_number(HASH_START, (int64_t)variant);
@@ -425,12 +434,12 @@ static int served_run(struct sweep *sweep, struct open_point *point, const struc
     int code = 0;
     *is_device = 0;
     reason[0] = 0;
-    if (sweep->engine->session_at < 0 && (code = warm_up_servers(sweep, point)) != 0) return code;
+    if (sweep->engine->session_at < 0 && (code = served_warm_up(sweep, point)) != 0) return code;
     if (point->configuration->dropped) {
         snprintf(reason, capacity, "%s", point->configuration->dropped);
         return 0;
     }
-    question = question_of_point(sweep, point, sample);
+    question = served_question(sweep, point, sample);
     for (;;) {
         runs_free(sweep->run, 1);
         sweep->run = runs_make(1, 1);
@@ -443,7 +452,7 @@ static int served_run(struct sweep *sweep, struct open_point *point, const struc
     point->retries += retries;
     if (!code) {
         reason[0] = 0;
-        check_prompt(sweep, point, sample);
+        served_check_prompt(sweep, point, sample);
     }
     *is_device = code == EXIT_DEVICE && !is_refused(sent.http_status);
     return code == EXIT_INTERRUPTED ? code : 0;
@@ -460,7 +469,7 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     const size_t variant = variant_index(sweep, point->configuration);
     struct twin_plan plan = {0};
     plan.endpoint = &sweep->served->endpoints[variant];
-    plan.question = question_of_point(sweep, point, sample);
+    plan.question = served_question(sweep, point, sample);
     plan.text_knob_count = point->configuration->variant->text_knob_count;
     plan.method = twin_method_of(sweep->settings.twins_method);
     plan.pairs = sweep->settings.twins;
@@ -475,7 +484,7 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
 static int ask_likely(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
                       struct served_answer *answer, char *reason, size_t capacity) {
     const size_t variant = variant_index(sweep, point->configuration);
-    struct question question = question_of_point(sweep, point, sample);
+    struct question question = served_question(sweep, point, sample);
     int code;
     question.unique = NULL;
     code = served_answer_ask(&sweep->served->endpoints[variant], &question, &sweep->served->most_likely[variant],

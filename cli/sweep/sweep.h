@@ -88,6 +88,7 @@ struct sweep_settings {
     const char *output_dir;   /* may be NULL with --plan */
     const char *twins_method; int32_t twins; /* pairs of twins per point; 0: none */
     int no_cache, same_image, retry_failed;
+    int is_uniform; double ramp_s; /* of a load: see struct load */
 };
 
 struct sweep {
@@ -161,6 +162,21 @@ int write_head(struct sweep *sweep);
 /* Measures the rest of this process's share, until it is done or a signal arrives. */
 int sweep_loop(struct sweep *sweep);
 
+/* Continues a point from its last line in the journal; totals: [rule.max_runs]. */
+int point_resume(struct sweep *sweep, struct open_point *point, const struct index_entry *entry);
+
+/* Lines of a point, which become its last one, and of a sample. point_write_failed: see the source for `hold`. */
+int point_write_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                    const struct pass_result *run);
+int point_write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                     enum stop_reason stop);
+int point_write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
+                       int hold);
+int sweep_write_sample(struct sweep *sweep, size_t set, const struct sample *sample);
+
+/* Ends a block of runs, whose noise becomes a line. */
+int sweep_block_end(struct sweep *sweep);
+
 /* ---- served_point.c: the part that is specific to servers */
 /* Opens the endpoints of all variants and builds a request for each, so that mistakes are reported before anything is
  * written. It does not connect. sweep->served becomes its state; call served_close even after a failure. */
@@ -168,6 +184,23 @@ int served_open(struct sweep *sweep);
 void served_close(struct sweep *sweep);
 
 extern const struct sweep_backend SERVER_BACKEND;
+
+/* A point's images stay after its sample: served_keep after the backend's begin, served_release in the end. */
+void served_keep(struct sweep *sweep);
+void served_release(struct open_point *point);
+
+struct endpoint *served_endpoint(const struct sweep *sweep, const struct configuration *configuration);
+struct question served_question(const struct sweep *sweep, const struct open_point *point, const struct sample *sample);
+
+/* Sends each server one request, so that it is loaded and connected, and writes the session's line. Returns 0 or the
+ * exit code that ends the sweep. */
+int served_warm_up(struct sweep *sweep, const struct open_point *point);
+
+/* Warns if the prompt of sweep->run is too short for its images, once per variant. */
+void served_check_prompt(struct sweep *sweep, const struct open_point *point, const struct sample *sample);
+
+/* ---- served_load.c: sweep_loop of servers under load */
+int served_load_loop(struct sweep *sweep);
 
 /* Returns 1 if the point needs twins: they are requested and there is an image. */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point);

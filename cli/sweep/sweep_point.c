@@ -122,7 +122,7 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
     sweep->engine->session_at = at;
     return code;
 }
-static int write_sample(struct sweep *sweep, size_t set, const struct sample *sample) {
+int sweep_write_sample(struct sweep *sweep, size_t set, const struct sample *sample) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct sample_line line;
     line.sample = sample->id;
@@ -163,8 +163,8 @@ static const char *telemetry_text(const struct sweep *sweep, struct text_buffer 
     put_telemetry(&writer, &sweep->telemetry);
     return vp_json_finish(&writer) == VP_OK ? text->data : NULL;
 }
-static int write_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,
-                     const struct pass_result *run) {
+int point_write_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                    const struct pass_result *run) {
     struct text_buffer text = {NULL, 0, 0};
     const char *telemetry = telemetry_text(sweep, &text);
     struct run_line line;
@@ -263,8 +263,8 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     put_point_layout(writer, &described);
     vp_json_end_object(writer);
 }
-static int write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample,
-                      enum stop_reason stop) {
+int point_write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                     enum stop_reason stop) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct done_line line;
     POINT_LINE(line, point, sample);
@@ -280,8 +280,8 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
 }
 /* Writes that a point failed. hold: the device may be the cause, so the line waits in sweep->pending until another
  * point succeeds. After FAILURES_IN_A_ROW such lines, check_streak drops them and leaves their points open. */
-static int write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
-                        int hold) {
+int point_write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
+                       int hold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct failed_line line;
     int code;
@@ -342,6 +342,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     sweep->block_runs = sweep->runs_now;
     return code;
 }
+int sweep_block_end(struct sweep *sweep) { return block_end(sweep, 1); }
 
 /* ---- the engine */
 /* Called after the engine was opened: reports the device that --device auto chose, and rejects results that would mix
@@ -567,8 +568,7 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
 }
 
 /* ---- a sample */
-/* Continues a point from its last line in the journal. */
-static int resume_point(struct sweep *sweep, struct open_point *point, const struct index_entry *entry) {
+int point_resume(struct sweep *sweep, struct open_point *point, const struct index_entry *entry) {
     const vp_json *json = &sweep->index.scratch.json;
     struct point_line line = {-1, POINT_OPEN, 0};
     int code;
@@ -734,7 +734,7 @@ static int close_point(struct sweep *sweep, struct open_point *point, const stru
         code = profile_point(&sweep->settings.profile, &sweep->engine->session, &point->input, sweep->run, &profiled);
     }
     if (!code && sweep->baseline.of && !point->has_fidelity) code = measure_fidelity(sweep, point, sample);
-    return code ? code : write_done(sweep, point, sample, stop);
+    return code ? code : point_write_done(sweep, point, sample, stop);
 }
 static void sweep_progress(const struct sweep *sweep, const struct configuration *configuration,
                            const struct sample *sample, int32_t run) {
@@ -766,10 +766,10 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
         code = sweep->backend->run(sweep, point, sample, reason, sizeof reason, &is_device);
         if (code) return code;
         if (reason[0]) {
-            if ((code = write_failed(sweep, point, sample, reason, is_device)) != 0) return code;
+            if ((code = point_write_failed(sweep, point, sample, reason, is_device)) != 0) return code;
             return is_device ? check_streak(sweep, EXIT_DEVICE, reason) : 0;
         }
-        if ((code = write_run(sweep, point, sample, sweep->run)) != 0) return code;
+        if ((code = point_write_run(sweep, point, sample, sweep->run)) != 0) return code;
         point->totals[point->runs++] = (double)sweep->run->total_ns;
         point->spent_ns += sweep->run->total_ns;
         sweep->runs_now++;
@@ -847,7 +847,7 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
             vanished = 1;
             snprintf(vanished_reason, sizeof vanished_reason, "%s", reason);
         }
-        if (point->is_open) code = write_failed(sweep, point, sample, reason, vanished);
+        if (point->is_open) code = point_write_failed(sweep, point, sample, reason, vanished);
         point->lacks_kernels = 0;
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, vanished_reason);
@@ -875,7 +875,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     int code = 0;
     for (size_t i = 0; i < configuration_count && !code; i++) {
         sweep->open[i].configuration = &configurations[i];
-        code = resume_point(sweep, &sweep->open[i], entry);
+        code = point_resume(sweep, &sweep->open[i], entry);
         sweep->open[i].bare_is_due =
             sweep->bare_every && !sweep->timing_off && (index + i) % (size_t)sweep->bare_every == 0;
         sweep->open[i].is_first = !index;
@@ -887,7 +887,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     for (size_t i = 0; i < configuration_count; i++)
         sweep->open[i].is_wanted = sweep->baseline.of && sweep->baseline.of[set].configuration == &configurations[i];
     if ((code = dataset_sample(dataset, sweep->served ? NULL : &sweep->model, index, &sample)) != 0) return code;
-    if (!entry) code = write_sample(sweep, set, &sample);
+    if (!entry) code = sweep_write_sample(sweep, set, &sample);
     if (!code) code = sample_begin(sweep, configuration_count, &sample, &dataset->samples[index]);
     for (size_t i = 0; i < configuration_count && !code && !interrupted; i++)
         if (sweep->open[i].lacks_kernels) code = measure_kernels(sweep, &sweep->open[i], &sample);
@@ -911,10 +911,12 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     return code;
 }
 int sweep_loop(struct sweep *sweep) {
+    const int is_loaded = knobs_are_loaded(&sweep->plan.configurations[0].knobs);
     int code = 0;
     sweep->start_ns = vp_clock_ns();
     block_begin(sweep);
-    for (size_t first = 0; first < sweep->plan.configuration_count && !code;) {
+    if (is_loaded) code = served_load_loop(sweep);
+    for (size_t first = 0; !is_loaded && first < sweep->plan.configuration_count && !code;) {
         const struct dataset *dataset = sweep->plan.configurations[first].set;
         size_t last = first, at = 0, stride = 1, count = 0;
         while (last < sweep->plan.configuration_count && sweep->plan.configurations[last].set == dataset) last++;
