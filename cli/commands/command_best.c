@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
+#include "report/load.h"
 #include "report/pruning.h"
 #include "report/report.h"
 #include "report/report_text.h"
@@ -28,12 +29,19 @@ static const struct option_spec BEST_OPTIONS[] = {
     {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must meet the budget"},
     OPTION_RESAMPLES,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},
+    {"at", TEXTS, "KNOB=VALUE...", NULL, 0, 0, NULL,
+     "only configurations with these values of knobs, such as request_rate=4"},
     OPTION_GROUP("limits"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "latency budget in ms"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "minimum accuracy, such as 0.6"},
     {"require_better_than", CHOICE, "WHAT", NULL, 0, 0, "random",
      "drop pruned configurations unless they are more accurate than random tokens of the same number (the whole 95 % "
      "interval of the paired difference must be above 0)"},
+    {"most", TEXT, "KNOB", NULL, 0, 0, NULL,
+     "instead of a budget: the measured configuration with the largest value of a numeric knob, such as request_rate, "
+     "that keeps every --limit", .needs = "limit", .excludes = "budget_ms min_accuracy"},
+    {"limit", TEXTS, "WHAT:VALUE...", NULL, 0, 0, NULL,
+     "with --most: ttft:MS and e2e:MS at the --percentile, accuracy:SHARE", .needs = "most"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -65,7 +73,10 @@ struct pick {
 static void share_within(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
     const struct result_file *file = &results->files[tradeoff->group->paired[pick->config]];
-    const int by_run = settings->axis == METRIC_TOTAL && file->run_at[file->count];
+    const double *runs = settings->axis == METRIC_TTFT && knobs_are_loaded(&file->knobs) ? file->run_ttft
+                         : settings->axis == METRIC_TOTAL                                ? file->run_total
+                                                                                         : NULL;
+    const int by_run = runs && file->run_at[file->count];
     const double *values = tradeoff->latency + pick->config * tradeoff->sample_count;
     double *shares = resize(NULL, file->count + tradeoff->sample_count, sizeof *shares);
     vp_bounded_interval interval;
@@ -73,7 +84,7 @@ static void share_within(const struct results *results, const struct tradeoff *t
     for (size_t i = 0; i < (by_run ? file->count : tradeoff->sample_count); i++) {
         const size_t first = by_run ? file->run_at[i] : i, after = by_run ? file->run_at[i + 1] : i + 1;
         double hits = 0;
-        for (size_t k = first; k < after; k++) hits += (by_run ? file->run_total : values)[k] <= settings->budget;
+        for (size_t k = first; k < after; k++) hits += (by_run ? runs : values)[k] <= settings->budget;
         if (after > first) shares[samples++] = hits / (double)(after - first);
         pick->within_of += after - first;
     }
@@ -358,6 +369,120 @@ static int best_of_group(const struct options *options, const struct results *re
     print_pick(results, tradeoff, settings, &pick);
     return 0;
 }
+/* ---- --most: the largest value of a knob that keeps all limits, as measured */
+enum { LIMIT_TTFT, LIMIT_E2E, LIMIT_ACCURACY, LIMIT_COUNT };
+enum verdict { KEPT, BROKEN, OPEN }; /* OPEN: the interval contains the limit, or there is none */
+static const char *const LIMIT_NAMES[] = {"ttft", "e2e", "accuracy"};
+static const char *const VERDICTS[] = {"yes", "no", "not shown"};
+struct most_row {
+    char configuration[160];
+    double value;
+    vp_estimate values[LIMIT_COUNT];
+    const char *verdict;
+    enum verdict keeps;
+};
+static int read_limits(const struct option_value *list, double limits[LIMIT_COUNT]) {
+    for (int i = 0; i < LIMIT_COUNT; i++) limits[i] = (double)NAN;
+    for (size_t i = 0; i < list->count; i++) {
+        const char *text = list->items[i], *colon = strchr(text, ':');
+        int which = 0;
+        double value = 0;
+        while (which < LIMIT_COUNT && !(colon && strlen(LIMIT_NAMES[which]) == (size_t)(colon - text)
+                                        && !strncmp(LIMIT_NAMES[which], text, (size_t)(colon - text))))
+            which++;
+        if (which == LIMIT_COUNT || vp_number_parse(colon + 1, strlen(colon + 1), &value) != VP_OK || !(value > 0))
+            return complain(EXIT_USAGE, "--limit %.60s: expected ttft:MS, e2e:MS or accuracy:SHARE, above 0", text);
+        if (isfinite(limits[which])) return complain(EXIT_USAGE, "--limit %s is given twice", LIMIT_NAMES[which]);
+        limits[which] = value;
+    }
+    return 0;
+}
+/* A time over requests under load, otherwise over samples. */
+static vp_estimate time_of(const struct result_file *file, int metric, double percentile) {
+    double *values;
+    size_t count = requests_of(file, metric, &values);
+    if (!values) values = resize(NULL, file->count + 1, sizeof *values);
+    for (size_t i = 0; i < file->count && !knobs_are_loaded(&file->knobs); i++)
+        if (isfinite(result_at(file, metric, i))) values[count++] = result_at(file, metric, i);
+    const vp_estimate estimate = count ? series_percentile(values, count, percentile) : estimate_none();
+    free(values);
+    return estimate;
+}
+static enum verdict keeps(vp_estimate value, double limit, int is_least) {
+    const double sign = is_least ? -1 : 1, worst = is_least ? value.low : value.high;
+    if (sign * worst <= sign * limit) return KEPT;
+    return sign * (is_least ? value.high : value.low) > sign * limit ? BROKEN : OPEN;
+}
+static int by_value(const void *left, const void *right) {
+    const struct most_row *a = left, *b = right;
+    if (a->keeps != b->keeps && (a->keeps == KEPT || b->keeps == KEPT)) return a->keeps == KEPT ? -1 : 1;
+    return a->value > b->value ? -1 : a->value < b->value;
+}
+static int print_most(const struct options *options, const struct most_row *rows, size_t count, const char *knob,
+                      const struct text_list *warnings) {
+    const struct table_column columns[] = {
+        {CELL(struct most_row, configuration), "configuration", "configuration"},
+        {CELL(struct most_row, value), "value", knob},
+        {CELL_ESTIMATE(struct most_row, values[LIMIT_TTFT]), "TTFT", "TTFT, ms", .range_key = "TTFT_interval",
+         .is_measured = 1},
+        {CELL_ESTIMATE(struct most_row, values[LIMIT_E2E]), "T_total", "T_total, ms",
+         .range_key = "T_total_interval", .is_measured = 1},
+        {CELL_ESTIMATE(struct most_row, values[LIMIT_ACCURACY]), "accuracy", "accuracy",
+         .range_key = "accuracy_interval"},
+        {CELL(struct most_row, verdict), "keeps_limits", "keeps the limits"}};
+    const struct table table = TABLE(columns, rows, count, NULL, 0);
+    const char *percentile = percentile_text(report_settings_of(options).percentile);
+    struct document document = {NULL, 0, NULL};
+    vp_json_writer writer;
+    if (!is_given(options, "json")) {
+        document_add_table(&document, &table);
+        document_text(&document, BLOCK_LINE, "%s of the times, with 95 %% intervals; not shown: an interval contains a "
+                                             "limit, or there are too few requests for one", percentile);
+        return print_document(&document);
+    }
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-most-1"), KEY("most", knob),
+        KEY("percentile", percentile), KEY_TEXTS("warnings", warnings));
+    table_put(&writer, "configurations", &table);
+    PUT(&writer, END_OBJECT);
+    return json_end(&writer);
+}
+static int most_of_group(const struct options *options, const struct results *results,
+                         const struct result_group *group, const struct report_settings *settings,
+                         const struct text_list *warnings) {
+    const char *name = text_of(options, "most");
+    struct most_row *rows = zeroed(group->count, sizeof *rows);
+    double limits[LIMIT_COUNT];
+    int knob = 0, code = read_limits(opt(options, "limit"), limits);
+    while (knob < KNOB_COUNT && !(KNOBS[knob].key && !strcmp(KNOBS[knob].key, name))) knob++;
+    for (size_t i = 0; i < group->count && !code; i++) {
+        const struct result_file *file = &results->files[group->first + i];
+        char text[KNOB_TEXT_BYTES] = "";
+        struct most_row *row = &rows[i];
+        if (knob < KNOB_COUNT && knob_is_set(&file->knobs, knob)) knob_value_text(&file->knobs, knob, text);
+        if (vp_number_parse(text, strlen(text), &row->value) != VP_OK)
+            code = complain(EXIT_USAGE, "--most %.60s: %.300s has no number of this knob", name, file->path);
+        report_full_name(results, file, row->configuration);
+        row->values[LIMIT_TTFT] = time_of(file, METRIC_TTFT, settings->percentile);
+        row->values[LIMIT_E2E] = time_of(file, METRIC_TOTAL, settings->percentile);
+        row->values[LIMIT_ACCURACY] = file_accuracy(file);
+        for (int k = 0; k < LIMIT_COUNT; k++) {
+            if (!isfinite(limits[k])) continue;
+            const enum verdict one = keeps(row->values[k], limits[k], k == LIMIT_ACCURACY);
+            if (one == BROKEN || (one == OPEN && row->keeps == KEPT)) row->keeps = one;
+        }
+        row->verdict = VERDICTS[row->keeps];
+    }
+    for (size_t i = 0; i < warnings->count && !code; i++) print_note("vlmprof: %s\n", warnings->items[i]);
+    if (!code) {
+        qsort(rows, group->count, sizeof *rows, by_value);
+        code = print_most(options, rows, group->count, name, warnings);
+    }
+    if (!code && rows->keeps != KEPT)
+        code = complain(EXIT_WORK, "best: no configuration is shown to keep the limits");
+    free(rows);
+    return code;
+}
 /* Picks a configuration from sweeps. Returns the exit code. */
 static int best_of_results(const struct options *options, struct report_settings *settings) {
     const struct result_group *group;
@@ -366,7 +491,8 @@ static int best_of_results(const struct options *options, struct report_settings
     struct text_list warnings = {NULL, 0};
     const char *caches;
     int code;
-    if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
+    if ((code = results_read_at(&results, options->operands, options->operand_count, opt(options, "at"))) != 0)
+        return code;
     results_warn_of_noise(&results, &warnings);
     for (size_t i = 0; i < results.notes.count; i++)
         if (results.notes.items[i] != results.repeats) text_list_copy(&warnings, results.notes.items[i]);
@@ -377,8 +503,11 @@ static int best_of_results(const struct options *options, struct report_settings
                         caches);
     group = code ? NULL : group_of(&results, text_of(options, "dataset_name"), &code);
     if (!code) {
-        tradeoff_make(&tradeoff, &results, group, settings);
-        code = best_of_group(options, &results, &tradeoff, settings, &warnings);
+        if (is_given(options, "most")) code = most_of_group(options, &results, group, settings, &warnings);
+        else {
+            tradeoff_make(&tradeoff, &results, group, settings);
+            code = best_of_group(options, &results, &tradeoff, settings, &warnings);
+        }
     } else
         for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
     text_list_free(&warnings);
@@ -390,18 +519,21 @@ static int run_command(const struct options *options) {
     struct report_settings settings = report_settings_of(options);
     if (!options->operand_count)
         return complain(EXIT_USAGE, "best needs a folder of result files; see vlmprof best --help");
-    if (!is_given(options, "budget_ms")) return complain(EXIT_USAGE, "best needs --budget_ms MS");
-    settings.budget = opt(options, "budget_ms")->real;
+    if (!is_given(options, "budget_ms") && !is_given(options, "most"))
+        return complain(EXIT_USAGE, "best needs --budget_ms MS, or --most KNOB with --limit");
+    if (is_given(options, "budget_ms")) settings.budget = opt(options, "budget_ms")->real;
     if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
     return best_of_results(options, &settings);
 }
 
 const struct command command_best = {
     "best",
-    "DIR... --budget_ms MS",
+    "DIR... (--budget_ms MS | --most KNOB --limit WHAT:VALUE...)",
     "find the most accurate configuration within a latency budget, and the probability that it meets the budget",
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
-    "--min_accuracy 0.6 --json",
+    "--min_accuracy 0.6 --json\n"
+    "  vlmprof best results --budget_ms 500 --latency ttft --at request_rate=4\n"
+    "  vlmprof best results --most request_rate --limit ttft:500 e2e:3000 accuracy:0.8",
     SIZE_MAX,
     COMMAND_OPTIONS(BEST_OPTIONS),
     NULL,

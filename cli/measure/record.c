@@ -225,15 +225,13 @@ void put_answer(vp_json_writer *writer, const char *key, const struct pass_resul
     vp_json_key(writer, key);
     if (run) vp_json_string_bytes(writer, run->answer, run->answer_bytes); else vp_json_null(writer);
 }
-void score_point(const struct point *point, struct scoring *scoring, vp_score_outcome *outcome) {
-    vp_score_outcome none = {(double)NAN, NULL, 0, -1, NULL, 0};
+static void score_run(const struct point *point, int32_t run, struct scoring *scoring, vp_score_outcome *outcome) {
     struct parsed record = {{NULL, NULL, 0}, NULL, 0};
     vp_result result;
     memset(scoring, 0, sizeof *scoring);
     scoring_clear(scoring);
-    *outcome = none;
-    if (!point->run_count) { outcome->reason = "no answer"; return; }
-    scoring->sample.prediction = scoring_own(scoring, copy_text(point->runs[0].answer, strlen(point->runs[0].answer)));
+    *outcome = (vp_score_outcome){(double)NAN, NULL, 0, -1, NULL, 0};
+    scoring->sample.prediction = scoring_own(scoring, copy_text(point->runs[run].answer, strlen(point->runs[run].answer)));
     if (point->sample->record
         && parse_json(&record, point->sample->record, strlen(point->sample->record), NULL) == VP_OK)
         outcome->reason = scoring_read(scoring, (int)point->metric, &record.json, 0);
@@ -245,6 +243,24 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
     if (outcome->reason && !scoring->sample.references && !scoring->sample.option_count)
         outcome->reason = "the record has no answers to compare with";
     free(record.nodes);
+}
+void score_point(const struct point *point, struct scoring *scoring, vp_score_outcome *outcome) {
+    const int is_loaded = point->knobs && knobs_are_loaded(point->knobs);
+    if (!point->run_count) {
+        memset(scoring, 0, sizeof *scoring);
+        *outcome = (vp_score_outcome){is_loaded ? 0 : (double)NAN, is_loaded ? NULL : "no answer", 0, -1, NULL, 0};
+        return;
+    }
+    score_run(point, 0, scoring, outcome);
+    double sum = outcome->is_unparsed ? 0 : outcome->score;
+    for (int32_t i = 1; i < point->run_count && is_loaded; i++) { /* each request has its own answer */
+        vp_score_outcome other;
+        struct scoring own;
+        score_run(point, i, &own, &other);
+        sum += other.is_unparsed ? 0 : other.score;
+        scoring_free(&own);
+    }
+    if (is_loaded && !outcome->is_unparsed) outcome->score = sum / point->run_count;
 }
 int is_truncated(const struct pass_result *run) {
     if (!run->served) return !run->reply.ended_by_eos;

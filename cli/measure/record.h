@@ -75,7 +75,8 @@ int is_truncated(const struct pass_result *run);
 /* The text of a run; null if run is NULL. */
 void put_answer(vp_json_writer *writer, const char *key, const struct pass_result *run);
 
-/* Scores the answer of the first timed run against the record; a NUL ends the scored text. *scoring owns the
+/* Scores the answer of the first timed run against the record; a NUL ends the scored text. Under load the score is the
+ * mean over the answers of all runs, and 0 for a point that failed. *scoring owns the
  * outcome's texts; the caller frees it with scoring_free. */
 void score_point(const struct point *point, struct scoring *scoring, vp_score_outcome *outcome);
 

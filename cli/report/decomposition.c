@@ -1,6 +1,7 @@
 /* decomposition.c: the parts of a request's time (E1), and how they grow. */
 #include "report/decomposition.h"
 
+#include "report/load.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_latency.h"
 
@@ -78,6 +79,17 @@ static void decompose_stage(struct decomposition *decomposition, int stage, doub
                                 ? file->part_ms[stage][part] / file->kernel_device_ms[stage]
                                 : (double)NAN;
 }
+/* Under load, percentiles are over requests. */
+static void decompose_requests(struct decomposition *decomposition, int metric) {
+    double *values;
+    const size_t count = requests_of(decomposition->file, metric, &values);
+    if (count) {
+        decomposition->p50[metric] = series_percentile(values, count, 50);
+        decomposition->p95[metric] = series_percentile(values, count, 95).value;
+        decomposition->p99[metric] = series_percentile(values, count, 99).value;
+    }
+    free(values);
+}
 void decompose(struct decomposition *decomposition, const struct result_file *file) {
     double *scratch = resize(NULL, file->count, sizeof *scratch), device = 0, kernels = 0;
     decomposition->file = file;
@@ -88,6 +100,7 @@ void decompose(struct decomposition *decomposition, const struct result_file *fi
         decomposition->p50[metric] = median_of(scratch, count);
         decomposition->p95[metric] = vp_statistics_percentile(scratch, count, 95);
         decomposition->p99[metric] = vp_statistics_percentile(scratch, count, 99);
+        decompose_requests(decomposition, metric);
     }
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         decompose_stage(decomposition, stage, decomposition->mean[METRIC_TOTAL], scratch);

@@ -62,7 +62,7 @@ void results_warn_of_noise(const struct results *results, struct text_list *warn
         const struct result_file *file = &results->files[i];
         const int64_t pairs = file->run_at ? (int64_t)(file->run_at[file->count] - file->count) : 0; /* pairs of runs */
         items[i] = file->noise;
-        if (!isfinite(items[i].spread) && pairs >= VP_NOISE_PAIRS_MIN) {
+        if (!isfinite(items[i].spread) && pairs >= VP_NOISE_PAIRS_MIN && !knobs_are_loaded(&file->knobs)) {
             items[i].spread = run_spread_of(file);
             items[i].pair_count = pairs;
         }
@@ -93,8 +93,10 @@ static void warn_of_files(struct report *report) {
     char differ[64] = "";
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
-        failed += file->failed_count;
-        if (!reason) reason = file->failed_reason;
+        if (!knobs_are_loaded(&file->knobs)) { /* (otherwise a finding) */
+            failed += file->failed_count;
+            if (!reason) reason = file->failed_reason;
+        }
         missing += file->num_missing > 0 ? file->num_missing : 0;
         throttled += file->num_throttled_runs > 0 ? file->num_throttled_runs : 0;
         outliers += file->num_outlier_runs > 0 ? file->num_outlier_runs : 0;
@@ -190,7 +192,9 @@ static void warn_of_samples(struct report *report) {
         p99 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 99);
         open += decomposition->closure < 0.99;
         unequal +=
-            decomposition->counts[METRIC_TTFT] ? decomposition->file->count - decomposition->counts[METRIC_TOTAL] : 0;
+            decomposition->counts[METRIC_TTFT] && !knobs_are_loaded(&decomposition->file->knobs)
+                ? decomposition->file->count - decomposition->counts[METRIC_TOTAL]
+                : 0;
         if (decomposition->closure < worst) worst = decomposition->closure;
         samples += decomposition->file->count;
         for (size_t k = 0; k < decomposition->file->count; k++) {
@@ -685,6 +689,8 @@ void report_make(struct report *report, const struct results *results, const str
         }
         find_agreement(report, i);
     }
+    report->loads = load_rows_make(results, report_full_name);
+    load_find(&report->loads, &report->findings);
     if (report_has_stages(report)) find_dominant(report);
     report->stage_findings = report->findings.count;
     if (are_all_served(results)) {
@@ -707,7 +713,7 @@ void report_free(struct report *report) {
     text_list_free(&report->warnings);
     text_list_free(&report->findings);
     curves_free(&report->curves);
-    FREE_ALL(report->items, report->tradeoffs, report->pruned);
+    FREE_ALL(report->items, report->tradeoffs, report->pruned, report->loads.items);
     category_rows_free(&report->categories);
 }
 const char *report_baseline(const struct results *results, size_t group) {

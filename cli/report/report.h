@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/table.h"
 #include "report/decomposition.h"
+#include "report/load.h"
 #include "report/pruning.h"
 #include "report/tradeoff.h"
 #include "results/result_read.h"
@@ -39,6 +40,7 @@ struct report {
     struct curve_list curves;     /* curves by data set, in the order of results->groups */
     struct tradeoff *tradeoffs;   /* [results->group_count] */
     struct pruned_rows *pruned;   /* [results->group_count] */
+    struct load_rows loads;       /* of servers under load */
     const char *by;               /* --by: the field of `categories`; NULL if none */
     struct category_rows categories;
 };

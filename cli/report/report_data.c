@@ -383,13 +383,14 @@ static void put_tradeoff(vp_json_writer *writer, const struct report *report, co
     vp_json_end_object(writer);
 }
 void report_put_e2(vp_json_writer *writer, const struct report *report) {
-    const struct table categories = category_table(&report->categories);
+    const struct table categories = category_table(&report->categories), loads = load_table(&report->loads);
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-e2-1"), KEY("version", VLMPROF_VERSION),
         KEY_TEXTS("warnings", &report->warnings), KEY("latency", METRIC_KEYS[report->settings.axis]),
         KEY("percentile", percentile_text(report->settings.percentile)), KEY("resamples", report->settings.resamples),
         KEY("seed", BOOTSTRAP_SEED), KEY("epsilon_accuracy", EPSILON_ACCURACY), KEY_ARRAY("datasets"));
     for (size_t i = 0; i < report->results->group_count; i++) put_tradeoff(writer, report, &report->tradeoffs[i]);
     vp_json_end_array(writer);
+    if (loads.row_count) table_put(writer, "load", &loads);
     if (categories.row_count) {
         put_text(writer, "by", report->by);
         table_put(writer, "categories", &categories);

@@ -626,8 +626,16 @@ static void write_categories(struct document *document, const struct report *rep
     document_text(document, BLOCK_HEADING, "Accuracy by %s", report->by);
     document_add_table(document, &categories);
 }
+static void write_loads(struct document *document, const struct report *report) {
+    const struct table loads = load_table(&report->loads);
+    if (!loads.row_count) return;
+    document_text(document, BLOCK_HEADING, "Under load: times from the due time, over requests [95 %% interval]");
+    document_add_table(document, &loads);
+    document_text(document, BLOCK_LINE, "failed samples count as wrong; correct/s: done/s times accuracy");
+}
 void report_text_write(struct document *document, const struct report *report) {
     write_summary(document, report);
+    write_loads(document, report);
     for (size_t i = 0; i < report->results->group_count; i++) {
         const struct tradeoff *tradeoff = &report->tradeoffs[i];
         if (tradeoff->reason[0]) {

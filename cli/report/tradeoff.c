@@ -1,5 +1,7 @@
 /* tradeoff.c: the cost of accuracy in latency (E2): fronts, effects and gains of the knobs. */
 #include "report/tradeoff.h"
+
+#include "report/load.h"
 #include "vlmprof_statistics.h"
 
 #include <math.h>
@@ -316,6 +318,26 @@ static void corpus_points(struct tradeoff *tradeoff, const struct results *resul
     }
     free(sorted);
 }
+/* Under load, times are over requests and failed ones are wrong; how often a resample would agree is not known. */
+static void load_points(struct tradeoff *tradeoff, const struct results *results, double percentile, int axis) {
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        const struct result_file *file = &results->files[tradeoff->group->paired[i]];
+        vp_bootstrap_point *point = &tradeoff->points[i];
+        double *values;
+        const size_t count = requests_of(file, axis, &values);
+        if (count) {
+            const vp_estimate latency = series_percentile(values, count, percentile), accuracy = file_accuracy(file);
+            point->latency = latency.value;
+            point->latency_low = latency.low;
+            point->latency_high = latency.high;
+            point->accuracy = accuracy.value;
+            point->accuracy_low = accuracy.low;
+            point->accuracy_high = accuracy.high;
+            point->membership = point->within_budget = point->best = (double)NAN;
+        }
+        free(values);
+    }
+}
 void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group,
                    const struct report_settings *settings) {
     int columns[2], files_have = 1, rows_have = 1;
@@ -347,6 +369,7 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
         bootstrap_points(tradeoff, settings);
     }
     if (tradeoff->reason[0]) return;
+    load_points(tradeoff, results, settings->percentile, settings->axis);
     find_front(tradeoff);
     find_knobs(tradeoff, results);
     if (!tradeoff->knobs.knob_count) return;

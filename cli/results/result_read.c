@@ -30,7 +30,8 @@ static void result_file_free(struct result_file *file) {
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     text_list_free(&file->own);
     text_list_free(&file->units);
-    FREE_ALL(file->ids, file->failed_reason, file->outside.basis, file->run_total, file->run_at);
+    FREE_ALL(file->ids, file->failed_reason, file->outside.basis, file->run_total, file->run_ttft, file->run_at,
+             file->loads);
     memset(file, 0, sizeof *file);
 }
 void results_free(struct results *results) {
@@ -154,9 +155,12 @@ static int read_stage_details(struct result_file *file, const vp_json *json, uin
     }
     return 0;
 }
-/* "runs": T_total of each run */
+/* "runs": T_total and TTFT of each run */
 static int read_runs(struct result_file *file, const vp_json *json, uint32_t object, size_t row, size_t *capacity) {
     uint32_t array = vp_json_get(json, object, "T_total"), item = array + 1;
+    const uint32_t firsts = vp_json_get(json, object, "TTFT");
+    const int has_firsts = node_is(json, firsts, VP_JSON_ARRAY) && node_is(json, array, VP_JSON_ARRAY)
+                           && json->nodes[firsts].count == json->nodes[array].count;
     size_t at = file->run_at[file->count];
     if (!node_is(json, array, VP_JSON_ARRAY)) return 0;
     for (uint32_t i = 0; i < json->nodes[array].count; i++, item = json->nodes[item].end) {
@@ -166,7 +170,9 @@ static int read_runs(struct result_file *file, const vp_json *json, uint32_t obj
         if (at == *capacity) {
             *capacity = *capacity * 2 + 1024;
             file->run_total = resize(file->run_total, *capacity, sizeof(double));
+            file->run_ttft = resize(file->run_ttft, *capacity, sizeof(double));
         }
+        file->run_ttft[at] = has_firsts ? node_number(json, vp_json_at(json, firsts, i)) : (double)NAN;
         file->run_total[at++] = value;
     }
     file->run_at[file->count + 1] = at;
@@ -337,6 +343,8 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
     read_usage(file, json, vp_json_get(json, object, "served_runs"));
     if (status != VP_JSON_NONE && !vp_json_equals(json, status, "ok")) {
         if (!file->failed_count++) file->failed_reason = result_text(json, object, "reason");
+        /* under load, it is a wrong answer without a time */
+        file->count += knobs_are_loaded(&file->knobs) && isfinite(result_at(file, COLUMN_ACCURACY, file->count));
         return 0;
     }
     if (!(result_at(file, METRIC_TOTAL, file->count) > 0))
@@ -351,7 +359,8 @@ int by_row_id(const void *left_item, const void *right_item) {
 /* Reorders the rows, with the numbers of their runs. */
 static void move_rows(struct result_file *file, const struct row_order *order) {
     double *moved = resize(NULL, file->count, sizeof *moved);
-    double *runs = resize(NULL, file->run_at[file->count], sizeof *runs);
+    double *runs = resize(NULL, file->run_at[file->count], sizeof *runs),
+           *firsts = resize(NULL, file->run_at[file->count], sizeof *firsts);
     size_t *run_at = zeroed(file->count + 1, sizeof *run_at), filled = 0;
     for (int column = 0; column < COLUMN_COUNT; column++) {
         if (!file->columns[column]) continue;
@@ -359,13 +368,16 @@ static void move_rows(struct result_file *file, const struct row_order *order) {
         memcpy(file->columns[column], moved, file->count * sizeof *moved);
     }
     for (size_t i = 0; i < file->count; i++) {
-        for (size_t run = file->run_at[order[i].at]; run < file->run_at[order[i].at + 1]; run++)
+        for (size_t run = file->run_at[order[i].at]; run < file->run_at[order[i].at + 1]; run++) {
+            firsts[filled] = file->run_ttft[run];
             runs[filled++] = file->run_total[run];
+        }
         run_at[i + 1] = filled;
         file->ids[i] = order[i].id;
     }
-    FREE_ALL(moved, file->run_total, file->run_at);
+    FREE_ALL(moved, file->run_total, file->run_ttft, file->run_at);
     file->run_total = runs;
+    file->run_ttft = firsts;
     file->run_at = run_at;
 }
 /* Sorts the rows ascending by id, as in our own files. A repeated id is the file's error. */
@@ -567,6 +579,9 @@ static int read_own_knobs(struct result_file *file, const vp_json *json) {
     if (nodes[0] != VP_JSON_NONE
         && (read_own(file, json, nodes[0]) || (!file->is_served && read_knobs(file, json, nodes[0]))))
         return EXIT_INPUT;
+    for (size_t i = 0; i < file->own_knobs; i += 2) /* rows of files are made later, by one thread */
+        for (int knob = KNOB_RATE; knob <= KNOB_CONCURRENCY; knob++)
+            if (!strcmp(file->own.items[i], KNOBS[knob].key)) knob_set_text(&file->knobs, knob, file->own.items[i + 1]);
     for (uint32_t i = nodes[1] + 1; nodes[1] != VP_JSON_NONE && i < json->nodes[nodes[1]].end;
          i = json->nodes[i + 1].end) {
         char *name = node_text(json, i), *unit = text_without_controls(node_text(json, i + 1));
@@ -574,6 +589,13 @@ static int read_own_knobs(struct result_file *file, const vp_json *json) {
         FREE_ALL(name, unit);
     }
     return file->is_foreign && !file->is_served ? read_own(file, json, 0) : 0;
+}
+/* The blocks of a server under load; one that does not fit is left out. */
+static void read_load(struct result_file *file, const vp_json *json, uint32_t list) {
+    if (!node_is(json, list, VP_JSON_ARRAY) || !knobs_are_loaded(&file->knobs)) return;
+    file->loads = zeroed(json->nodes[list].count, sizeof *file->loads);
+    for (uint32_t i = list + 1; i < json->nodes[list].end; i = json->nodes[i].end)
+        if (fields_fit(json, i, &LOAD, -1)) fields_read(json, i, &LOAD, &file->loads[file->load_count++]);
 }
 /* The command of "argv" in shell syntax; NULL: the file does not say it. */
 static char *read_command(const vp_json *json, uint32_t provenance) {
@@ -726,9 +748,25 @@ static int read_head(struct result_file *file, const vp_json *json) {
     read_provenance(file, json);
     read_kernel_pass(file, json, vp_json_get(json, 0, "kernel_pass"));
     fields_read(json, vp_json_get(json, 0, "noise"), &NOISE, &file->noise);
+    read_load(file, json, vp_json_get(json, 0, "load"));
     for (int knob = 0; knob < KNOB_COUNT; knob++)
         if (KNOBS[knob].list_key && read_knob_list(file, json, knob)) return EXIT_INPUT;
     return 0;
+}
+size_t requests_of(const struct result_file *file, int metric, double **out) {
+    const double *values = metric == METRIC_TOTAL ? file->run_total : metric == METRIC_TTFT ? file->run_ttft : NULL;
+    size_t count = 0, runs = 0;
+    *out = NULL;
+    if (!knobs_are_loaded(&file->knobs) || !values) return 0;
+    *out = resize(NULL, file->run_at[file->count], sizeof **out);
+    for (size_t i = 0; i < file->count; i++)
+        if (file->run_at[i + 1] - file->run_at[i] > runs) runs = file->run_at[i + 1] - file->run_at[i];
+    for (size_t run = 0; run < runs; run++) /* each round was a block of its own */
+        for (size_t i = 0; i < file->count; i++) {
+            const size_t at = file->run_at[i] + run;
+            if (at < file->run_at[i + 1] && isfinite(values[at])) (*out)[count++] = values[at];
+        }
+    return count;
 }
 /* Reads file->path. file->kind and file->error show whether and why a file cannot be used. */
 static void read_result(struct result_file *file, struct parsed *scratch) {
@@ -1097,7 +1135,39 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     if (!kept && broken) return complain(EXIT_INPUT, "%s", first_error);
     return kept ? 0 : complain(EXIT_INPUT, "%s contains no result file", paths->items[0]);
 }
+/* Keeps the files with a value of a knob, "KNOB=VALUE". Returns 0 or EXIT_USAGE. */
+static int keep_value(struct results *results, const char *text) {
+    const size_t bytes = strcspn(text, "=");
+    struct text_buffer values = {NULL, 0, 0};
+    size_t kept = 0;
+    int knob = 0;
+    while (knob < KNOB_COUNT && !(KNOBS[knob].key && !strncmp(KNOBS[knob].key, text, bytes) && !KNOBS[knob].key[bytes]))
+        knob++;
+    for (size_t i = 0; i < results->count && knob < KNOB_COUNT; i++) {
+        char value[KNOB_TEXT_BYTES];
+        double wanted, number;
+        knob_value_text(&results->files[i].knobs, knob, value);
+        const char *given = text + bytes + (text[bytes] == '=');
+        const int is_equal = !strcmp(value, given)
+                             || (vp_number_parse(value, strlen(value), &number) == VP_OK
+                                 && vp_number_parse(given, strlen(given), &wanted) == VP_OK
+                                 && !(number < wanted) && !(number > wanted));
+        if (!values.bytes || !strstr(values.data, value)) text_add_format(&values, " %.60s", value);
+        if (!is_equal) result_file_free(&results->files[i]);
+        else if (kept++ != i) results->files[kept - 1] = results->files[i];
+    }
+    if (knob < KNOB_COUNT) results->count = kept;
+    const int code = kept ? 0 : complain(EXIT_USAGE, "--at %.100s: %s%s", text,
+                                         knob == KNOB_COUNT ? "no file has this knob" : "the values are",
+                                         values.bytes ? values.data : "");
+    free(values.data);
+    return code;
+}
 int results_read(struct results *results, const char *const *operands, size_t operand_count) {
+    return results_read_at(results, operands, operand_count, NULL);
+}
+int results_read_at(struct results *results, const char *const *operands, size_t operand_count,
+                    const struct option_value *at) {
     struct text_list paths = {NULL, 0};
     unsigned char *is_named = NULL;
     int code = 0;
@@ -1128,6 +1198,7 @@ int results_read(struct results *results, const char *const *operands, size_t op
         code = keep_results(results, &paths, is_named);
     }
     if (!code) code = adopt_knobs(results);
+    for (size_t i = 0; at && i < at->count && !code; i++) code = keep_value(results, at->items[i]);
     if (!code) group_results(results);
     else results_free(results);
     text_list_free(&paths);

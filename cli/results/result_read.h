@@ -63,7 +63,9 @@ struct result_file {
     int64_t *ids;                    /* below 0 for a text, the same number in all files */
     char **id_texts; size_t row_count; /* while the files are read; NULL if no id is a text */
     double *columns[COLUMN_COUNT];   /* [count]; NULL if no sample has the number. NaN if this sample lacks it */
-    double *run_total; size_t *run_at; /* T_total of each run; those of sample i are run_at[i] .. run_at[i + 1] - 1 */
+    /* T_total of each run; those of sample i are run_at[i] .. run_at[i + 1] - 1. run_ttft: the same, NaN if not known */
+    double *run_total, *run_ttft; size_t *run_at;
+    struct load_line *loads; size_t load_count; /* of a server under load: its blocks */
     char error[LINE_BYTES];          /* why the file cannot be used; empty if it can */
     int error_code;                  /* the exit code that goes with it */
     int kind;                        /* FILE_RESULT: the file is kept */
@@ -89,6 +91,10 @@ struct results {
 /* Reads folders and files, several at a time. Only arrays remain in memory. Returns 0 or an exit code; then the results
  * are empty. */
 int results_read(struct results *results, const char *const *operands, size_t operand_count);
+/* The same, with only the configurations that have these values, texts "KNOB=VALUE". */
+struct option_value;
+int results_read_at(struct results *results, const char *const *operands, size_t operand_count,
+                    const struct option_value *at);
 void results_free(struct results *results);
 
 /* A number of a sample, by column and row; NaN if the file lacks it. */
@@ -97,6 +103,11 @@ double result_at(const struct result_file *file, int column, size_t row);
 /* Adds name, value and other value of each own knob in which the files differ, and with `others` 1 of each setting of
  * the head without an axis, with 2 only of those. Returns 1 if there is one. */
 int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out);
+
+/* A server's file under load: each request counts, not the mean of a sample's runs, and neighbours are correlated.
+ * Returns the number of requests that have the time, METRIC_TOTAL or METRIC_TTFT, and writes them to *out, malloc'ed, in
+ * the order in which they were sent; 0 for other files and metrics. */
+size_t requests_of(const struct result_file *file, int metric, double **out);
 
 /* Share of the prompt tokens that the server read from its caches; NaN if it is not reported. */
 double result_cached_share(const struct result_file *file);

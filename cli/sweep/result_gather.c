@@ -433,8 +433,9 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
     }
     for (int32_t i = 0; i < measured->count; i++) gather_steps(gathered, &measured->runs[i]);
     gather_marks(gathered, measured, file);
-    gather_neighbour(gathered, measured, file);
-    for (int32_t i = 1; i < measured->count; i++)
+    const int is_alone = !knobs_are_loaded(measured->point.knobs); /* under load, requests wait for each other */
+    if (is_alone) gather_neighbour(gathered, measured, file);
+    for (int32_t i = 1; i < measured->count && is_alone; i++)
         list_add(&gathered->lists[LIST_REPEATS],
                  log((double)measured->runs[i].total_ns / (double)measured->runs[i - 1].total_ns));
     gathered->run_count += measured->count;

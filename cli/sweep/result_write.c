@@ -692,6 +692,7 @@ static int write_result(struct journal_index *index, const struct index_configur
     }
     unfinished_end(&unfinished);
     if (!code) {
+        all->is_loaded |= knobs_are_loaded(&configuration->knobs);
         summarize(all, path, knobs_are_served(&configuration->knobs), gathered);
         path = NULL;
     }
@@ -853,6 +854,9 @@ int summaries_print(const struct summaries *all) {
         break;
     }
     (is_served ? served_terms_add : terms_add)(&document, explained, sizeof explained / sizeof *explained);
+    if (all->is_loaded)
+        document_text(&document, BLOCK_LINE, "under load: from the time at which the request was due, instead of the "
+                                             "first byte; vlmprof report shows percentiles over requests");
     return print_document(&document);
 }
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {

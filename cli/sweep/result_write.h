@@ -22,7 +22,7 @@ struct summary {
     struct twin_result twins;    /* servers only; pairs is 0 if none was measured */
     struct result_fidelity fidelity; /* as in the file's head; its baseline is NULL if there is none */
 };
-struct summaries { struct summary *items; size_t count; };
+struct summaries { struct summary *items; size_t count; int is_loaded; /* 1: of servers under load */ };
 
 void summaries_free(struct summaries *summaries);
 

@@ -26,15 +26,20 @@ static struct {
     int64_t images_most;  /* of a request; 0: any number */
     int64_t interrupt_ns; /* time since the start at which SIGINT comes; 0: never */
     int64_t has_cache;    /* an image with known bytes costs nothing, and its tokens count as cached */
-} virtual_server = {0, 0, 500000, 0, 0, 0};
-enum { VIRTUAL_PIECES = 3, VIRTUAL_SERVICE_NS = 8000000, VIRTUAL_NETWORK_NS = 100000, VIRTUAL_START_NS = 1000000000, VIRTUAL_TICK_NS = 1000 };
+    int64_t service_ns;   /* of a request; one worker */
+    int64_t wrong_ns;     /* an answer is wrong after a longer wait for the worker; 0: never */
+    int64_t fail_every;   /* every so many requests get HTTP 429; 0: none */
+} virtual_server = {0, 0, 500000, 0, 0, 0, 8000000, 0, 0};
+enum { VIRTUAL_PIECES = 3, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000, VIRTUAL_START_NS = 1000000000, VIRTUAL_TICK_NS = 1000 };
 static int64_t virtual_now_ns = VIRTUAL_START_NS, virtual_free_ns;
 
 struct vp_server {
     vp_server_options options;
     char url[300];
     int is_used; /* has a connection */
+    vp_exchange *flights[VIRTUAL_FLIGHTS]; int flight_count;
 };
+static int64_t virtual_count; /* requests */
 
 static void virtual_setting(const char *name, int64_t *to, int64_t unit) {
     const char *all = getenv("VLMPROF_VIRTUAL"), *at = all ? strstr(all, name) : NULL;
@@ -47,6 +52,9 @@ static void virtual_read(void) {
     virtual_setting("images_most", &virtual_server.images_most, 1);
     virtual_setting("gap_us", &virtual_server.gap_ns, 1000);
     virtual_setting("interrupt_ms", &virtual_server.interrupt_ns, 1000000);
+    virtual_setting("service_us", &virtual_server.service_ns, 1000);
+    virtual_setting("wrong_ms", &virtual_server.wrong_ns, 1000000);
+    virtual_setting("fail_every", &virtual_server.fail_every, 1);
 }
 int64_t virtual_clock_ns(void) { return virtual_now_ns += VIRTUAL_TICK_NS; }
 
@@ -130,36 +138,77 @@ static int virtual_pass(int64_t until_ns) {
     return 1;
 }
 /* Sends a request; the times of its answer follow. */
-static vp_result virtual_answer(const vp_server *server, vp_exchange *exchange, int64_t cached) {
+static void virtual_send(vp_server *server, vp_exchange *exchange) {
+    int64_t images;
+    const int64_t tokens = virtual_image_tokens(exchange->body, &images) - virtual_cached_tokens(exchange->body);
+    const int64_t arrived = virtual_now_ns + VIRTUAL_NETWORK_NS;
+    exchange->state = VP_EXCHANGE_SENT;
+    exchange->start_ns = virtual_now_ns;
+    exchange->sent_ns = exchange->uploaded_ns = virtual_now_ns + VIRTUAL_NETWORK_NS / 2;
+    exchange->attempts = 1;
+    exchange->is_new_connection = !server->is_used++;
+    virtual_count++;
+    exchange->http_status = virtual_server.fail_every && virtual_count % virtual_server.fail_every == 0 ? 429 : 200;
+    if (exchange->http_status == 200)
+        virtual_free_ns = (arrived > virtual_free_ns ? arrived : virtual_free_ns) + virtual_server.service_ns
+                          + (tokens > 0 ? virtual_server.image_ns * images + virtual_server.token_ns * tokens : 0);
+    exchange->headers_ns = exchange->http_status == 200 ? virtual_free_ns : arrived;
+    exchange->end_ns = exchange->headers_ns + virtual_server.gap_ns * (VIRTUAL_PIECES - 1);
+    exchange->reply.last_ns = tokens; /* until its end */
+}
+static vp_result virtual_end(const vp_server *server, vp_exchange *exchange) {
+    const int64_t cached = virtual_image_tokens(exchange->body, &(int64_t){0}) - exchange->reply.last_ns;
+    const int is_wrong = virtual_server.wrong_ns && exchange->headers_ns - exchange->start_ns > virtual_server.wrong_ns;
     char text[400];
-    exchange->http_status = 200;
+    exchange->state = VP_EXCHANGE_FAILED;
+    if (exchange->http_status != 200)
+        return exchange->result = vp_error_set(&exchange->error, VP_ERR_DEVICE, -1, server->url, "HTTP 429: too many requests");
     vp_chat_reply_begin(&exchange->reply, server->options.api, "text/event-stream", 1 << 20);
     for (int i = 0; i < VIRTUAL_PIECES; i++) {
-        snprintf(text, sizeof text, "data: {\"id\":\"virtual-7\",\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\n");
+        snprintf(text, sizeof text, "data: {\"id\":\"virtual-7\",\"choices\":[{\"delta\":{\"content\":\"%s \"}}]}\n\n", is_wrong ? "b" : "a");
         vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->headers_ns + virtual_server.gap_ns * i, NULL);
     }
     snprintf(text, sizeof text, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%ld}}}\n\n"
              "data: [DONE]\n\n", virtual_prompt_tokens(exchange->body), VIRTUAL_PIECES, (long)cached);
     vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->end_ns, NULL);
-    return vp_chat_reply_end(&exchange->reply, &exchange->error);
+    exchange->result = vp_chat_reply_end(&exchange->reply, &exchange->error);
+    if (exchange->result == VP_OK) exchange->state = VP_EXCHANGE_DONE;
+    return exchange->result;
 }
 vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_error *error) {
-    int64_t images;
-    const int64_t cached = virtual_cached_tokens(exchange->body), tokens = virtual_image_tokens(exchange->body, &images) - cached;
-    const int64_t arrived = virtual_now_ns + VIRTUAL_NETWORK_NS;
     if (virtual_pass(virtual_now_ns)) return VP_ERR_INTERRUPTED;
-    exchange->start_ns = virtual_now_ns;
-    exchange->sent_ns = exchange->uploaded_ns = virtual_now_ns + VIRTUAL_NETWORK_NS / 2;
-    exchange->attempts = 1;
-    exchange->is_new_connection = !server->is_used++;
-    exchange->headers_ns = virtual_free_ns = (arrived > virtual_free_ns ? arrived : virtual_free_ns) + VIRTUAL_SERVICE_NS
-                                             + (tokens > 0 ? virtual_server.image_ns * images + virtual_server.token_ns * tokens : 0);
-    exchange->end_ns = exchange->headers_ns + virtual_server.gap_ns * (VIRTUAL_PIECES - 1);
+    virtual_send(server, exchange);
     if (virtual_pass(exchange->end_ns)) return VP_ERR_INTERRUPTED;
-    exchange->result = virtual_answer(server, exchange, cached);
-    exchange->state = exchange->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED;
+    virtual_end(server, exchange);
     if (error) *error = exchange->error;
     return exchange->result;
+}
+vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error) {
+    if (server->flight_count == VIRTUAL_FLIGHTS) return vp_error_set(error, VP_ERR_CAPACITY, -1, "virtual server", "too many requests");
+    exchange->state = VP_EXCHANGE_WAITING;
+    server->flights[server->flight_count++] = exchange;
+    return VP_OK;
+}
+vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **finished, vp_error *error) {
+    (void)error;
+    *finished = NULL;
+    for (;;) {
+        int next = -1;
+        int64_t at = INT64_MAX;
+        for (int i = 0; i < server->flight_count; i++) {
+            const vp_exchange *exchange = server->flights[i];
+            const int64_t when = exchange->state == VP_EXCHANGE_SENT ? exchange->end_ns : exchange->scheduled_ns;
+            if (when < at) { at = when; next = i; }
+        }
+        if (next < 0 && !until_ns) return VP_OK;
+        if (until_ns && at > until_ns) return virtual_pass(until_ns) ? VP_ERR_INTERRUPTED : VP_OK;
+        if (virtual_pass(at)) return VP_ERR_INTERRUPTED;
+        if (server->flights[next]->state == VP_EXCHANGE_WAITING) { virtual_send(server, server->flights[next]); continue; }
+        *finished = server->flights[next];
+        server->flights[next] = server->flights[--server->flight_count];
+        virtual_end(server, *finished);
+        return VP_OK;
+    }
 }
 vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes, vp_error *error) {
     static const char models[] = "{\"data\":[{\"id\":\"m\"}]}";

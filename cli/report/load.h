@@ -1,0 +1,35 @@
+/* load.h: what servers did under load: their files' blocks, and percentiles over requests that waited for each other. */
+#ifndef VLMPROF_CLI_REPORT_LOAD_H
+#define VLMPROF_CLI_REPORT_LOAD_H
+#include "base/memory.h"
+#include "base/table.h"
+#include "results/result_read.h"
+#include "vlmprof_statistics.h"
+
+/* A percentile of values in the order of their measurement, with a 95 % interval that allows for correlated neighbours;
+ * percentile -1: the mean. The bounds are NaN if the values are worth too few independent ones.
+ * rule:    order statistics as if there were count / correlation time independent values (vp_compare_ordered of "is at
+ *          or below the percentile"), which must be twice as many as an interval needs
+ * numeric: coverage for waiting times in a queue with equal service times (tests): 93 to 97 % where there is one */
+vp_estimate series_percentile(const double *values, size_t count, double percentile);
+
+/* A configuration under load. Times over requests; failed requests count as wrong. */
+struct load_row {
+    const struct result_file *file;
+    char configuration[160];
+    vp_estimate ttft_p50, ttft_p95, total_p50, total_p95, accuracy;
+    double offered, completed, in_flight, correct; /* requests/s; mean number; completed x accuracy */
+    int64_t requests, failed, late, waiting, growing, others, blocks; /* growing: blocks; waiting: most of them */
+};
+struct load_rows { struct load_row *items; size_t count; };
+
+/* Makes a row for each file under load, in their order; `name` is report_full_name. */
+typedef const char *load_namer(const struct results *results, const struct result_file *file, char out[160]);
+struct load_rows load_rows_make(const struct results *results, load_namer *name);
+
+struct table load_table(const struct load_rows *rows);
+
+/* Adds findings: no steady state, late senders, requests of others, failures with their reason. */
+void load_find(const struct load_rows *rows, struct text_list *findings);
+
+#endif
