@@ -39,7 +39,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     worker = threading.Lock()
-    max_pixels = 0
+    max_pixels, token_s, wrong_below = 0, 0.0, 0
 
     def log_message(self, *_):
         pass
@@ -77,11 +77,12 @@ class Handler(BaseHTTPRequestHandler):
                     image += image_tokens(*image_size(data), self.max_pixels)
         tokens = request.get("max_tokens") or request.get("max_completion_tokens") or 16
         usage = {"prompt_tokens": text + image, "completion_tokens": tokens, "total_tokens": text + image + tokens}
+        word = " word" if image >= self.wrong_below else " other"
         with self.worker:
-            time.sleep(0.06 + 0.0002 * image)
+            time.sleep(0.06 + self.token_s * image)
             if not request.get("stream"):
                 time.sleep(0.003 * tokens)
-                message = {"role": "assistant", "content": " word" * tokens}
+                message = {"role": "assistant", "content": word * tokens}
                 self.reply(200, {"object": "chat.completion", "model": "stub", "usage": usage,
                                  "choices": [{"index": 0, "message": message, "finish_reason": "length"}]})
                 return
@@ -90,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             for i in range(tokens):
-                self.event([{"index": 0, "delta": {"content": " word"}, "finish_reason": None}])
+                self.event([{"index": 0, "delta": {"content": word}, "finish_reason": None}])
                 time.sleep(0.003)
         self.event([{"index": 0, "delta": {}, "finish_reason": "length"}])
         self.event([], usage=usage)
@@ -102,8 +103,10 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--port", type=int, default=8000, help="0: a free one (default: 8000)")
     options.add_argument("--max_pixels", type=int, default=200704, help="most pixels of an image (default: 200704)")
+    options.add_argument("--token_ms", type=float, default=0.2, help="time of an image token (default: 0.2)")
+    options.add_argument("--wrong_below", type=int, default=0, help="answer wrongly below so many image tokens")
     given = options.parse_args()
-    Handler.max_pixels = given.max_pixels
+    Handler.max_pixels, Handler.token_s, Handler.wrong_below = given.max_pixels, given.token_ms / 1000, given.wrong_below
     ThreadingHTTPServer.daemon_threads = True
     ThreadingHTTPServer.request_queue_size = 256
     server = ThreadingHTTPServer(("127.0.0.1", given.port), Handler)

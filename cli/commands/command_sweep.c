@@ -51,6 +51,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      .needs = "request_rate_list"},
     {"ramp_s", REAL, "S", "5", 0, 3600, NULL,
      "under load: seconds before and after each block in which requests are sent and not counted"},
+    OPTIONS_OF_LAUNCH,
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL,
      "text added below each question, like \"Answer with a single word or phrase.\", which scoring rules for short "
      "answers need"},
@@ -195,6 +196,9 @@ static int check_sweep_options(const struct options *options) {
     vp_score_metric metric;
     if (text_of(options, "metric") && vp_score_metric_find(text_of(options, "metric"), &metric) != VP_OK)
         return unknown_metric(text_of(options, "metric"), METRICS_OF_ROWS);
+    if ((is_given(options, "ready") || is_given(options, "ramp_s")) && !is_given(options, "request_rate_list")
+        && !is_given(options, "concurrency_list") && !is_given(options, "server"))
+        return complain(EXIT_USAGE, "--ready and --ramp_s need --request_rate_list, --concurrency_list or --server");
     if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name needs a single --data file; several are named after their stems");
     if (text_of(options, "annotations") && opt(options, "data")->count > 1)
@@ -212,6 +216,8 @@ static int sweep_plan_servers(struct sweep *sweep) {
     if (sweep->rank.world_size > 1)
         return complain(EXIT_USAGE, "WORLD_SIZE is %d: servers are measured by one process, with one request at a time",
                         sweep->rank.world_size);
+    if (is_given(sweep->options, "server") && opt(sweep->options, "endpoint")->count > 1)
+        return complain(EXIT_USAGE, "--server starts one server: give one --endpoint");
     sweep->bare_every = 0;
     sweep->timing_off = 1;
     return plan_of_options(sweep->options, NULL, &sweep->plan);
@@ -235,7 +241,7 @@ static int sweep_settings_read(const struct options *options, struct sweep_setti
         .twins_method = text_of(options, "twins_method"), .no_cache = is_given(options, "no_cache"),
         .same_image = is_given(options, "same_image"), .retry_failed = is_given(options, "retry_failed"),
         .is_uniform = !strcmp(text_of(options, "arrivals"), "uniform"), .ramp_s = opt(options, "ramp_s")->real};
-    if (is_given(options, "request_rate_list") || is_given(options, "concurrency_list"))
+    if (is_given(options, "request_rate_list") || is_given(options, "concurrency_list") || is_given(options, "server"))
         settings->endpoint.max_retries = 0; /* a retry would change the load */
     return profile_settings_read(options, &settings->profile);
 }

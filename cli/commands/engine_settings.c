@@ -173,6 +173,12 @@ struct data_settings data_settings_of(const struct options *options) {
 static const struct option_value *given_list(const struct options *options, const char *name) {
     return is_given(options, name) ? opt(options, name) : NULL;
 }
+static struct launch_settings launch_settings_of(const struct options *options) {
+    return (struct launch_settings){.command = text_of(options, "server"), .ready = text_of(options, "ready"),
+                                    .folder = text_of(options, "output_dir"),
+                                    .timeout_s = (int32_t)number_of(options, "ready_timeout_s"),
+                                    .rounds = (int32_t)number_of(options, "server_rounds")};
+}
 static struct plan_settings plan_settings_of(const struct options *options) {
     struct plan_settings settings = {
         .data = data_settings_of(options), .files = opt(options, "data"),
@@ -182,7 +188,8 @@ static struct plan_settings plan_settings_of(const struct options *options) {
         .servers = {.endpoints = opt(options, "endpoint"), .models = opt(options, "endpoint_model"),
                     .request_knobs = opt(options, "request_knob"),
                     .rates = given_list(options, "request_rate_list"),
-                    .concurrency = given_list(options, "concurrency_list"), .client = endpoint_settings_of(options),
+                    .concurrency = given_list(options, "concurrency_list"),
+                    .server_knobs = given_list(options, "knob"), .launch = launch_settings_of(options), .client = endpoint_settings_of(options),
                     .family = text_of(options, "family"), .keys = family_keys_of(options)},
         .run_count = (int32_t)number_of(options, "num_runs_per_sample"),
         .ignore_eos = is_given(options, "ignore_eos")};

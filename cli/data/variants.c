@@ -21,6 +21,7 @@ void variants_free(struct variants *variants) {
     }
     free(variants->items);
     knobs_free(&variants->knobs);
+    knobs_free(&variants->server_knobs);
     text_list_free(&variants->models);
 }
 
@@ -76,6 +77,7 @@ static int set_load(const struct variant_settings *settings, size_t at, struct k
     double rate = 0;
     char digits[27];
     if (settings->concurrency) knob_set_text(values, KNOB_CONCURRENCY, settings->concurrency->items[at]);
+    else if (settings->launch.command && !settings->rates) knob_set_text(values, KNOB_CONCURRENCY, "1");
     if (!settings->rates) return 0;
     const char *text = settings->rates->items[at];
     if (vp_number_parse(text, strlen(text), &rate) != VP_OK || !(rate >= RATE_LEAST && rate <= RATE_MOST))
@@ -92,8 +94,21 @@ static int set_load(const struct variant_settings *settings, size_t at, struct k
     knob_set_text(values, KNOB_RATE, digits);
     return 0;
 }
+/* Sets the start-up options of a variant's server. Returns 0 or EXIT_USAGE. */
+static int set_server_knobs(const struct request_knobs *knobs, struct variant *variant) {
+    vp_chat_knob *values = resize(NULL, knobs->count + 1, sizeof *values);
+    int code = 0;
+    knobs_combination(knobs, variant->server_at, values);
+    for (size_t i = 0; i < knobs->count && !code; i++) {
+        const int knob = knob_own(values[i].path, NULL);
+        if (knob < 0) code = complain(EXIT_USAGE, "--knob: at most %d names", KNOB_OWN_MOST);
+        else knob_set_text(&variant->values, knob, values[i].value);
+    }
+    free(values);
+    return code;
+}
 static int add_variant(const struct variant_settings *settings, struct variants *variants, const char *url,
-                       const char *model, size_t combination, size_t load) {
+                       const char *model, size_t combination, size_t load, size_t server) {
     struct text_buffer words = {NULL, 0, 0};
     struct variant *variant = &variants->items[variants->count++];
     char *base = endpoint_base(url);
@@ -112,12 +127,16 @@ static int add_variant(const struct variant_settings *settings, struct variants 
     variant->text_knob_count = knobs_image_last(variant->knobs, variant->knob_count);
     set_request(variant);
     knobs_words(&variants->knobs, combination, &words);
+    if (words.bytes && variants->server_knobs.count) text_add_string(&words, " ");
+    knobs_words(&variants->server_knobs, server, &words);
     variant->words = words.data ? words.data : copy_text("", 0);
-    for (size_t i = 0; i + 1 < variants->count && !combination && !load; i++)
+    variant->server_at = server;
+    for (size_t i = 0; i + 1 < variants->count && !combination && !load && !server; i++)
         if (!strcmp(variants->items[i].endpoint, variant->endpoint) && !strcmp(variants->items[i].model, model))
             return complain(EXIT_USAGE, "--endpoint %s with --endpoint_model %s is listed twice", variant->endpoint,
                             model);
-    const int code = set_load(settings, load, &variant->values);
+    int code = set_load(settings, load, &variant->values);
+    if (!code) code = set_server_knobs(&variants->server_knobs, variant);
     return code ? code : variant_family(settings, variant);
 }
 /* Takes the names of --endpoint_model, or asks each server for its only one. Returns 0 or an exit code. */
@@ -143,12 +162,18 @@ int variants_make(const struct variant_settings *settings, struct variants *vari
                                     "for all servers, one server for all names, or as many names as servers",
                         urls->count, models->count);
     if ((code = knobs_add_all(settings->request_knobs, &variants->knobs)) != 0) return code;
-    const size_t combinations = knobs_combinations(&variants->knobs), loads = load_count(settings);
-    variants->items = zeroed(pairs * combinations * loads + 1, sizeof *variants->items);
-    for (size_t i = 0; i < pairs * combinations * loads && !code; i++) {
-        const size_t pair = i / loads / combinations;
+    variants->server_knobs.option = "knob";
+    if (settings->server_knobs && (code = knobs_add_all(settings->server_knobs, &variants->server_knobs)) != 0)
+        return code;
+    if ((code = launch_check(&settings->launch, &variants->server_knobs)) != 0) return code;
+    const size_t combinations = knobs_combinations(&variants->knobs), loads = load_count(settings),
+                 servers = knobs_combinations(&variants->server_knobs);
+    variants->items = zeroed(pairs * servers * combinations * loads + 1, sizeof *variants->items);
+    for (size_t i = 0; i < pairs * servers * combinations * loads && !code; i++) {
+        const size_t pair = i / loads / combinations / servers;
         code = add_variant(settings, variants, urls->items[urls->count > 1 ? pair : 0],
-                           models->items[models->count > 1 ? pair : 0], i / loads % combinations, i % loads);
+                           models->items[models->count > 1 ? pair : 0], i / loads % combinations, i % loads,
+                           i / loads / combinations % servers);
     }
     return code;
 }
@@ -160,6 +185,7 @@ char *variant_file_name(const struct variant *variant) {
     vp_json_writer_init_sink(&writer, text_sink, &whole, 0);
     knob_put_variant(&writer, &variant->values);
     uint64_t hash = hash_text(HASH_START, vp_json_finish(&writer) == VP_OK ? whole.data : "");
+    if (variant->server_at) hash = hash_text(hash, variant->words);
     snprintf(readable, sizeof readable, "%s%s%s", variant->model, variant->words[0] ? "-" : "", variant->words);
     for (char *byte = readable; *byte; byte++)
         if (!isalnum((unsigned char)*byte) && *byte != '.' && *byte != '=') *byte = '-';

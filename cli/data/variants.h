@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "results/knobs.h"
 #include "server/endpoint.h"
+#include "server/launch.h"
 #include "server/request_knobs.h"
 #include "tile/family.h"
 #include "vlmprof_chat.h"
@@ -28,12 +29,13 @@ struct variant {
     const char *endpoint, *model;  /* from `values` */
     vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs; knobs of image parts are last */
     size_t text_knob_count;                 /* number of knobs before them, for a request without an image */
+    size_t server_at;       /* the combination of server_knobs with which its server is started */
     char *words;            /* "max_pixels=1024 detail=low"; "" without knobs */
     vp_family *family;      /* counts image tokens with the knobs' settings; NULL without --family */
 };
 struct variants {
     struct variant *items; size_t count;
-    struct request_knobs knobs;
+    struct request_knobs knobs, server_knobs;
     struct text_list models; /* as given, or the only model of each server */
 };
 
@@ -41,6 +43,7 @@ struct variants {
 struct variant_settings {
     const struct option_value *endpoints, *models, *request_knobs;
     const struct option_value *rates, *concurrency; /* NULL: not given; at most one of them */
+    struct launch_settings launch; const struct option_value *server_knobs;
     struct endpoint_settings client; /* to ask a server for its model */
     const char *family; /* NULL if it is not given */
     struct family_keys keys;

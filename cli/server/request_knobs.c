@@ -36,21 +36,24 @@ static char *json_of_value(const char *value) {
     vp_json_finish(&writer);
     return text.data;
 }
-static int knob_add_values(struct request_knob *knob, const char *text) {
+static const char *option_of(const struct request_knobs *knobs) {
+    return knobs->option ? knobs->option : "request_knob";
+}
+static int knob_add_values(const char *option, struct request_knob *knob, const char *text) {
     for (;;) {
         int is_open;
         const size_t bytes = value_bytes(text, &is_open);
         char *word = copy_text(text, bytes), *value;
         text_list_take(&knob->words, word);
         if (is_open)
-            return complain(EXIT_USAGE, "--request_knob %.200s: a bracket or quote is not closed: %.200s", knob->path,
+            return complain(EXIT_USAGE, "--%s %.200s: a bracket or quote is not closed: %.200s", option, knob->path,
                             word);
-        if (!bytes) return complain(EXIT_USAGE, "--request_knob %.200s: a value is empty (use \"\" for the empty text)",
+        if (!bytes) return complain(EXIT_USAGE, "--%s %.200s: a value is empty (use \"\" for the empty text)", option,
                                     knob->path);
         value = json_of_value(word);
         if (text_list_has(&knob->values, value)) {
             free(value);
-            return complain(EXIT_USAGE, "--request_knob %.200s: %.200s is listed twice", knob->path, word);
+            return complain(EXIT_USAGE, "--%s %.200s: %.200s is listed twice", option, knob->path, word);
         }
         text_list_take(&knob->values, value);
         if (!text[bytes]) return 0;
@@ -61,19 +64,19 @@ int knobs_add(struct request_knobs *knobs, const char *text) {
     const char *equal = strchr(text, '=');
     if (!equal || equal == text)
         return complain(EXIT_USAGE,
-                        "--request_knob \"%.200s\": expected PATH=VALUE, like mm_processor_kwargs.max_pixels=501760",
-                        text);
+                        "--%s \"%.200s\": expected %s", option_of(knobs), text,
+                        knobs->option ? "NAME=V1,V2" : "PATH=VALUE, like mm_processor_kwargs.max_pixels=501760");
     for (size_t i = 0; i < knobs->count; i++)
         if (strlen(knobs->items[i].path) == (size_t)(equal - text)
             && !strncmp(knobs->items[i].path, text, (size_t)(equal - text)))
-            return complain(EXIT_USAGE, "--request_knob %.200s is given twice", knobs->items[i].path);
+            return complain(EXIT_USAGE, "--%s %.200s is given twice", option_of(knobs), knobs->items[i].path);
     knobs->items = resize(knobs->items, knobs->count + 1, sizeof *knobs->items);
     struct request_knob *knob = &knobs->items[knobs->count++];
     memset(knob, 0, sizeof *knob);
     knob->path = copy_text(text, (size_t)(equal - text));
-    int code = knob_add_values(knob, equal + 1);
+    int code = knob_add_values(option_of(knobs), knob, equal + 1);
     if (!code && knobs_combinations(knobs) > COMBINATIONS_MAX)
-        code = complain(EXIT_USAGE, "--request_knob: more than %d combinations", COMBINATIONS_MAX);
+        code = complain(EXIT_USAGE, "--%s: more than %d combinations", option_of(knobs), COMBINATIONS_MAX);
     return code;
 }
 int knobs_add_all(const struct option_value *list, struct request_knobs *knobs) {

@@ -60,6 +60,7 @@ static int request_failed(struct load_block *block, size_t request, const vp_exc
     char reason[LINE_BYTES];
     endpoint_reason(block->endpoint, exchange, reason, sizeof reason);
     if (block->has_answer || exchange->http_status) return write_failure(block, request, reason);
+    if (block->sweep->plan.settings.servers.launch.ready) return write_failure(block, request, reason);
     block->silent[block->silent_count++] = request;
     if (block->silent_count < SILENT_MOST && block->silent_count < block->count) return 0;
     complain(EXIT_DEVICE, "the first %zu requests of a block got no answer: %s", block->silent_count, reason);
@@ -237,28 +238,108 @@ static int read_states(struct sweep *sweep, const struct configuration *configur
     }
     return code;
 }
-int served_load_loop(struct sweep *sweep) {
-    const size_t count = sweep->plan.configuration_count;
-    struct open_point **states = (struct open_point **)zeroed(count, sizeof *states);
-    size_t *order = zeroed(count, sizeof *order);
+/* ---- rounds */
+struct load_loop {
+    struct sweep *sweep;
+    struct open_point **states; size_t *order; /* [configurations of the plan] */
+    struct launch_settings launch;
+    struct launched_server server;
+    size_t block, block_count; /* for the progress */
+};
+static int is_of_server(const struct load_loop *loop, size_t configuration, size_t server) {
+    return loop->sweep->plan.configurations[configuration].variant->server_at == server;
+}
+static int has_open(const struct load_loop *loop, size_t configuration, int64_t runs) {
+    const struct open_point *states = loop->states[configuration];
+    for (size_t i = 0; i < loop->sweep->plan.configurations[configuration].set->count; i++)
+        if (states[i].is_open && states[i].runs < runs) return 1;
+    return 0;
+}
+/* Starts the server with a combination of its knobs unless it runs, and waits for --ready. Returns as launch_server. */
+static int make_ready(struct load_loop *loop, size_t server, char *reason, size_t capacity) {
+    if (!loop->launch.ready) return 0;
+    if (!loop->launch.command) return launch_wait(&loop->launch, NULL, reason, capacity);
+    if (launch_is_alive(&loop->server)) return launch_wait(&loop->launch, &loop->server, reason, capacity);
+    launch_end(&loop->server); /* it died */
+    loop->sweep->engine->session_at = -1;
+    return launch_server(&loop->launch, &loop->sweep->plan.variants.server_knobs, server, &loop->server, reason,
+                         capacity);
+}
+/* The open points of a configuration fail, because its server does not come up. */
+static int fail_points(struct load_loop *loop, size_t configuration, const char *reason) {
+    struct sweep *sweep = loop->sweep;
+    struct load_block block = {.sweep = sweep, .configuration = &sweep->plan.configurations[configuration],
+                               .states = loop->states[configuration]};
+    const size_t count = block.configuration->set->count;
     int code = 0;
-    for (size_t i = 0; i < count && !code; i++) {
-        const struct dataset *set = sweep->plan.configurations[i].set;
-        states[i] = zeroed(set->count, sizeof **states);
-        code = read_states(sweep, &sweep->plan.configurations[i], (size_t)(set - sweep->plan.sets), states[i]);
-    }
-    for (int64_t round = 0; round < sweep->rule.min_runs && !code && !interrupted; round++) {
+    block.points = zeroed(count, sizeof *block.points);
+    block.samples = zeroed(count, sizeof *block.samples);
+    block.at = zeroed(count, sizeof *block.at);
+    for (size_t i = 0; i < count && !code; i++)
+        if (block.states[i].is_open && (code = add_sample(&block, i)) == 0 && block.count) {
+            code = write_failure(&block, 0, reason);
+            served_release(&block.points[--block.count]);
+            sample_free(&block.samples[0]);
+        }
+    block_free(&block);
+    return code;
+}
+/* Measures the configurations of a server until each has so many runs. */
+static int run_rounds(struct load_loop *loop, size_t server, int64_t from, int64_t to) {
+    struct sweep *sweep = loop->sweep;
+    const size_t count = sweep->plan.configuration_count;
+    int code = 0;
+    for (int64_t round = from; round < to && !code && !interrupted; round++) {
         uint64_t seed = hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), ~round);
         for (size_t i = 0; i < count; i++) {
             const size_t place = (size_t)(((seed = hash_number(seed, (int64_t)i)) >> 16) % (i + 1));
-            order[i] = order[place];
-            order[place] = i;
+            loop->order[i] = loop->order[place];
+            loop->order[place] = i;
         }
-        for (size_t i = 0; i < count && !code && !interrupted; i++)
-            code = measure_block(sweep, &sweep->plan.configurations[order[i]], states[order[i]], round,
-                                 (size_t)round * count + i + 1, (size_t)sweep->rule.min_runs * count);
+        for (size_t i = 0; i < count && !code && !interrupted; i++) {
+            const size_t at = loop->order[i];
+            char reason[LINE_BYTES];
+            if (!is_of_server(loop, at, server)) continue;
+            loop->block++;
+            if (!has_open(loop, at, round + 1)) continue;
+            code = make_ready(loop, server, reason, sizeof reason);
+            if (code == EXIT_DEVICE) {
+                complain(0, "%s: %s", sweep->plan.configurations[at].file_name, reason);
+                code = fail_points(loop, at, reason);
+            } else if (!code)
+                code = measure_block(sweep, &sweep->plan.configurations[at], loop->states[at], round, loop->block,
+                                     loop->block_count);
+        }
     }
-    for (size_t i = 0; i < count; i++) free(states[i]);
-    FREE_ALL((void *)states, order);
+    return code;
+}
+int served_load_loop(struct sweep *sweep) {
+    const size_t count = sweep->plan.configuration_count;
+    const size_t servers = knobs_combinations(&sweep->plan.variants.server_knobs);
+    const int64_t runs = sweep->rule.min_runs;
+    struct load_loop loop = {.sweep = sweep, .states = (struct open_point **)zeroed(count, sizeof *loop.states),
+                             .order = zeroed(count, sizeof *loop.order), .block_count = count * (size_t)runs,
+                             .launch = sweep->plan.settings.servers.launch};
+    struct text_buffer ready = {NULL, 0, 0};
+    int code = 0;
+    if (loop.launch.command && !loop.launch.ready) {
+        text_add_format(&ready, "%s/v1/models", served_endpoint(sweep, sweep->plan.configurations)->url);
+        loop.launch.ready = sweep->plan.settings.servers.launch.ready = ready.data;
+    }
+    const int64_t rounds = !loop.launch.command ? 1 : loop.launch.rounds < runs ? loop.launch.rounds : runs;
+    for (size_t i = 0; i < count && !code; i++) {
+        const struct dataset *set = sweep->plan.configurations[i].set;
+        loop.states[i] = zeroed(set->count, sizeof **loop.states);
+        code = read_states(sweep, &sweep->plan.configurations[i], (size_t)(set - sweep->plan.sets), loop.states[i]);
+    }
+    for (int64_t round = 0; round < rounds && !code && !interrupted; round++)
+        for (size_t i = 0; i < servers && !code && !interrupted; i++) {
+            code = run_rounds(&loop, round % 2 ? servers - 1 - i : i, (runs * round + rounds - 1) / rounds,
+                              (runs * (round + 1) + rounds - 1) / rounds);
+            launch_end(&loop.server);
+        }
+    if (ready.data) sweep->plan.settings.servers.launch.ready = NULL;
+    for (size_t i = 0; i < count; i++) free(loop.states[i]);
+    FREE_ALL((void *)loop.states, loop.order, ready.data);
     return code;
 }

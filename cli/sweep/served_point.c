@@ -383,6 +383,7 @@ int served_warm_up(struct sweep *sweep, const struct open_point *point) {
     int code = 0;
     if (point->sent) make_warm_picture(point, &picture);
     for (size_t i = 0; i < variants->count && !code; i++) {
+        if (variants->items[i].server_at != point->configuration->variant->server_at) continue;
         struct question question = question_of(sweep, i, &picture, point->sent != NULL, WARM_UP_TEXT, WARM_UP_TOKENS);
         char reason[LINE_BYTES];
         struct sent_request sent;

@@ -1,0 +1,46 @@
+/* launch.h: starts a user's server for a sweep, waits until it is ready, and ends it. A command and values come in; a
+ * running server, or the reason why there is none, comes out. */
+#ifndef VLMPROF_CLI_SERVER_LAUNCH_H
+#define VLMPROF_CLI_SERVER_LAUNCH_H
+#include "server/endpoint.h"
+#include "server/request_knobs.h"
+#include <sys/types.h>
+
+/* Options of sweep's servers that are started. */
+#define OPTIONS_OF_LAUNCH \
+    {"server", TEXT, "COMMAND", NULL, 0, 0, NULL, \
+     "shell command that starts the server of --endpoint, anew for each value of a --knob: {NAME} in it is the value " \
+     "of --knob NAME; its output goes to DIR/server-NAME-VALUE.log", \
+     .needs = "endpoint endpoint_model", .excludes = "twins baseline stop_half_width"}, \
+    {"knob", WHOLE_TEXTS, "NAME=V1,V2...", NULL, 0, 0, NULL, \
+     "a start-up option of --server as a knob: each configuration is measured with each value", .needs = "server"}, \
+    {"ready", TEXT, "URL", NULL, 0, 0, NULL, \
+     "before each block, wait until this URL answers (with --server: its /v1/models)", .needs = "endpoint"}, \
+    {"ready_timeout_s", COUNT, "S", "600", 1, 86400, NULL, "how long to wait for --ready"}, \
+    {"server_rounds", COUNT, "N", "2", 1, 1000, NULL, \
+     "with --server: how often each value is started; their order is reversed from round to round, because a restart " \
+     "drifts, too", .needs = "server"}
+
+struct launch_settings {
+    const char *command, *ready, *folder; /* NULL: not given; the folder of the logs */
+    int32_t timeout_s, rounds;
+};
+/* A server that was started; pid 0: none. */
+struct launched_server { pid_t pid; char *log; };
+
+/* Checks that the command has each knob as {NAME}, and that no knob has a name of vlmprof's. Returns 0 or EXIT_USAGE. */
+int launch_check(const struct launch_settings *settings, const struct request_knobs *knobs);
+
+/* Starts the command with a combination of values in a process group of its own, and waits for it. Returns 0,
+ * EXIT_INTERRUPTED, or EXIT_DEVICE with a reason, which ends with the last lines of its log. */
+int launch_server(const struct launch_settings *settings, const struct request_knobs *knobs, size_t combination,
+                  struct launched_server *server, char *reason, size_t capacity);
+int launch_is_alive(struct launched_server *server);
+
+/* Waits until the URL answers. Returns as launch_server; server may be NULL. */
+int launch_wait(const struct launch_settings *settings, struct launched_server *server, char *reason, size_t capacity);
+
+/* Ends the process group: SIGTERM, and SIGKILL after 10 s. */
+void launch_end(struct launched_server *server);
+
+#endif
