@@ -189,7 +189,8 @@ static struct plan_settings plan_settings_of(const struct options *options) {
                     .request_knobs = opt(options, "request_knob"),
                     .rates = given_list(options, "request_rate_list"),
                     .concurrency = given_list(options, "concurrency_list"),
-                    .server_knobs = given_list(options, "knob"), .launch = launch_settings_of(options), .client = endpoint_settings_of(options),
+                    .server_knobs = given_list(options, "knob"), .launch = launch_settings_of(options),
+                    .client = endpoint_settings_of(options),
                     .family = text_of(options, "family"), .keys = family_keys_of(options)},
         .run_count = (int32_t)number_of(options, "num_runs_per_sample"),
         .ignore_eos = is_given(options, "ignore_eos")};

@@ -231,7 +231,8 @@ static void score_run(const struct point *point, int32_t run, struct scoring *sc
     memset(scoring, 0, sizeof *scoring);
     scoring_clear(scoring);
     *outcome = (vp_score_outcome){(double)NAN, NULL, 0, -1, NULL, 0};
-    scoring->sample.prediction = scoring_own(scoring, copy_text(point->runs[run].answer, strlen(point->runs[run].answer)));
+    const char *answer = point->runs[run].answer;
+    scoring->sample.prediction = scoring_own(scoring, copy_text(answer, strlen(answer)));
     if (point->sample->record
         && parse_json(&record, point->sample->record, strlen(point->sample->record), NULL) == VP_OK)
         outcome->reason = scoring_read(scoring, (int)point->metric, &record.json, 0);

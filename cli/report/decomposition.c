@@ -1,7 +1,7 @@
 /* decomposition.c: the parts of a request's time (E1), and how they grow. */
 #include "report/decomposition.h"
 
-#include "report/load.h"
+#include "report/series.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_latency.h"
 

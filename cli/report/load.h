@@ -1,17 +1,10 @@
-/* load.h: what servers did under load: their files' blocks, and percentiles over requests that waited for each other. */
+/* load.h: what servers did under load, by the blocks and requests in their files. */
 #ifndef VLMPROF_CLI_REPORT_LOAD_H
 #define VLMPROF_CLI_REPORT_LOAD_H
 #include "base/memory.h"
 #include "base/table.h"
 #include "results/result_read.h"
 #include "vlmprof_statistics.h"
-
-/* A percentile of values in the order of their measurement, with a 95 % interval that allows for correlated neighbours;
- * percentile -1: the mean. The bounds are NaN if the values are worth too few independent ones.
- * rule:    order statistics as if there were count / correlation time independent values (vp_compare_ordered of "is at
- *          or below the percentile"), which must be twice as many as an interval needs
- * numeric: coverage for waiting times in a queue with equal service times (tests): 93 to 97 % where there is one */
-vp_estimate series_percentile(const double *values, size_t count, double percentile);
 
 /* A configuration under load. Times over requests; failed requests count as wrong. */
 struct load_row {

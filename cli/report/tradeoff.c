@@ -1,7 +1,7 @@
 /* tradeoff.c: the cost of accuracy in latency (E2): fronts, effects and gains of the knobs. */
 #include "report/tradeoff.h"
 
-#include "report/load.h"
+#include "report/series.h"
 #include "vlmprof_statistics.h"
 
 #include <math.h>

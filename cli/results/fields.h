@@ -447,7 +447,7 @@ struct fidelity {
         .null = "not known") \
     ROW(S, NUMBER, client_wait_percent, "share of the block in which it waited for a processor", .digits = 1, \
         .null = "not known") \
-    ROW(S, INT, other_requests, "requests of others that the server finished or held meanwhile, by its metrics", \
+    ROW(S, INT, other_requests, "requests of others that the server finished or had meanwhile, by its metrics", \
         .most = LINE_COUNT_MAX, .null = "not known")
 #define LOAD_LINE_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, "file name of the configuration") \
@@ -982,7 +982,8 @@ struct tool_cost { TOOL_COST_ROWS(FIELD_MEMBER, 0) };
 
 extern const struct fields HEAD, MODEL_SHAPE, SERVER, DATA, CONFIGURATION, SESSION, SERVED_SESSION, SAMPLE, RUN,
     SERVED_RUN, SERVED, USAGE, BARE, BARE_PAIR, TWIN_PAIR, TWINS, TWINS_OBJECT, RESULT_TWINS, DONE, FAILED, SIZES,
-    RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE, LOAD, LOAD_LINE, KERNELS, KERNEL_STAGE, NOISE_LINE, NOISE, ROW_HEAD, ANSWER_TOKENS,
+    RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE, LOAD, LOAD_LINE, KERNELS,
+    KERNEL_STAGE, NOISE_LINE, NOISE, ROW_HEAD, ANSWER_TOKENS,
     ANSWER, MEASURED, MEASURED_COST, SERVED_RESULT, RESULT, RESULT_ACCURACY, RESULT_VISION, RESULT_TIME, TOOL_COST,
     DIVERGENCE, FIDELITY_OBJECT, FIDELITY_LINE, FIDELITY, RESULT_FIDELITY;
 

@@ -158,7 +158,8 @@ int knob_compare(int axis, const struct knob_values *left, const struct knob_val
         return order || bits != 1 ? order : compare_texts(one->text, other->text);
     }
     order = order_of(one->is_set, other->is_set);
-    if (KNOBS[axis].type == KNOB_IS_JSON && one->is_set && other->is_set) return compare_own(axis, one->text, other->text);
+    if (KNOBS[axis].type == KNOB_IS_JSON && one->is_set && other->is_set)
+        return compare_own(axis, one->text, other->text);
     if (!order) order = order_of(one->number, other->number);
     return order ? order : compare_texts(one->text, other->text);
 }

@@ -753,21 +753,6 @@ static int read_head(struct result_file *file, const vp_json *json) {
         if (KNOBS[knob].list_key && read_knob_list(file, json, knob)) return EXIT_INPUT;
     return 0;
 }
-size_t requests_of(const struct result_file *file, int metric, double **out) {
-    const double *values = metric == METRIC_TOTAL ? file->run_total : metric == METRIC_TTFT ? file->run_ttft : NULL;
-    size_t count = 0, runs = 0;
-    *out = NULL;
-    if (!knobs_are_loaded(&file->knobs) || !values) return 0;
-    *out = resize(NULL, file->run_at[file->count], sizeof **out);
-    for (size_t i = 0; i < file->count; i++)
-        if (file->run_at[i + 1] - file->run_at[i] > runs) runs = file->run_at[i + 1] - file->run_at[i];
-    for (size_t run = 0; run < runs; run++) /* each round was a block of its own */
-        for (size_t i = 0; i < file->count; i++) {
-            const size_t at = file->run_at[i] + run;
-            if (at < file->run_at[i + 1] && isfinite(values[at])) (*out)[count++] = values[at];
-        }
-    return count;
-}
 /* Reads file->path. file->kind and file->error show whether and why a file cannot be used. */
 static void read_result(struct result_file *file, struct parsed *scratch) {
     vp_error error = {VP_OK, -1, "", ""};

@@ -63,7 +63,7 @@ struct result_file {
     int64_t *ids;                    /* below 0 for a text, the same number in all files */
     char **id_texts; size_t row_count; /* while the files are read; NULL if no id is a text */
     double *columns[COLUMN_COUNT];   /* [count]; NULL if no sample has the number. NaN if this sample lacks it */
-    /* T_total of each run; those of sample i are run_at[i] .. run_at[i + 1] - 1. run_ttft: the same, NaN if not known */
+    /* T_total and TTFT (NaN: not known) of each run; those of sample i are run_at[i] .. run_at[i + 1] - 1 */
     double *run_total, *run_ttft; size_t *run_at;
     struct load_line *loads; size_t load_count; /* of a server under load: its blocks */
     char error[LINE_BYTES];          /* why the file cannot be used; empty if it can */
@@ -103,11 +103,6 @@ double result_at(const struct result_file *file, int column, size_t row);
 /* Adds name, value and other value of each own knob in which the files differ, and with `others` 1 of each setting of
  * the head without an axis, with 2 only of those. Returns 1 if there is one. */
 int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out);
-
-/* A server's file under load: each request counts, not the mean of a sample's runs, and neighbours are correlated.
- * Returns the number of requests that have the time, METRIC_TOTAL or METRIC_TTFT, and writes them to *out, malloc'ed, in
- * the order in which they were sent; 0 for other files and metrics. */
-size_t requests_of(const struct result_file *file, int metric, double **out);
 
 /* Share of the prompt tokens that the server read from its caches; NaN if it is not reported. */
 double result_cached_share(const struct result_file *file);

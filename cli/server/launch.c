@@ -115,6 +115,7 @@ static void add_last_lines(const char *log, char *reason, size_t capacity) {
     while (bytes && text[bytes - 1] == '\n') text[--bytes] = 0;
     for (from = bytes; from && bytes - from < LAST_BYTES && lines < LAST_LINES; from--) lines += text[from - 1] == '\n';
     if (lines == LAST_LINES) from++;
+    for (char *byte = text + from; *byte; byte++) if (*byte == '\n') *byte = '|';
     hide_control_bytes(text + from);
     snprintf(reason + strlen(reason), capacity - strlen(reason), "; the end of %s: %s", log, text + from);
     free(text);

@@ -9,7 +9,7 @@
 /* Options of sweep's servers that are started. */
 #define OPTIONS_OF_LAUNCH \
     {"server", TEXT, "COMMAND", NULL, 0, 0, NULL, \
-     "shell command that starts the server of --endpoint, anew for each value of a --knob: {NAME} in it is the value " \
+     "shell command that starts the server of --endpoint, for each value of a --knob: {NAME} in it is the value " \
      "of --knob NAME; its output goes to DIR/server-NAME-VALUE.log", \
      .needs = "endpoint endpoint_model", .excludes = "twins baseline stop_half_width"}, \
     {"knob", WHOLE_TEXTS, "NAME=V1,V2...", NULL, 0, 0, NULL, \
@@ -28,7 +28,8 @@ struct launch_settings {
 /* A server that was started; pid 0: none. */
 struct launched_server { pid_t pid; char *log; };
 
-/* Checks that the command has each knob as {NAME}, and that no knob has a name of vlmprof's. Returns 0 or EXIT_USAGE. */
+/* Checks that the command has each knob as {NAME}, and that no knob has a name of vlmprof's. Returns 0 or
+ * EXIT_USAGE. */
 int launch_check(const struct launch_settings *settings, const struct request_knobs *knobs);
 
 /* Starts the command with a combination of values in a process group of its own, and waits for it. Returns 0,

@@ -17,9 +17,12 @@ struct request_knob {
     struct text_list values; /* JSON */
     struct text_list words;  /* the values as typed */
 };
-struct request_knobs { struct request_knob *items; size_t count; const char *option; /* NULL: request_knob */ };
+struct request_knobs {
+    struct request_knob *items; size_t count;
+    const char *option; /* its name for messages; NULL: request_knob */
+};
 
-/* Adds PATH=V1,V2,... (with `option`, of that option). Commas inside brackets, braces and double quotes do not separate. A value that is JSON is used as
+/* Adds PATH=V1,V2,... Commas inside brackets, braces and double quotes do not separate. A value that is JSON is used as
  * JSON, any other as a string. Returns 0 or an exit code. */
 int knobs_add(struct request_knobs *knobs, const char *text);
 

@@ -1,6 +1,6 @@
 /* served_load.c: measures a sweep of servers under load. A block is one configuration at one load over the open samples
- * of its data set; blocks alternate in rounds, in an order drawn anew for each round. Each request that ends is a line
- * of the journal, so that a stopped sweep continues in the middle of a block. */
+ * of its data set; blocks alternate in rounds, in a random order that changes with the round. Each request that
+ * ends is a line of the journal, so that a stopped sweep continues in the middle of a block. */
 #include "sweep/sweep.h"
 
 #include "base/console.h"
@@ -82,7 +82,8 @@ static int request_ended(void *user, size_t request, vp_exchange *exchange) {
     point->runs++;
     sweep->runs_now++;
     served_check_prompt(sweep, point, &block->samples[request]);
-    if (point->runs >= sweep->rule.min_runs) code = point_write_done(sweep, point, &block->samples[request], STOP_RUNS);
+    if (point->runs >= sweep->rule.min_runs)
+        code = point_write_done(sweep, point, &block->samples[request], STOP_RUNS);
     state->runs = point->runs;
     state->last = point->last;
     state->is_open = point->is_open;
@@ -110,7 +111,7 @@ static int write_load(struct sweep *sweep, const struct load_line *line, const s
     PUT(writer, END_ARRAY, END_OBJECT);
     return journal_line_append(&sweep->journal);
 }
-/* The requests of others: those that the server finished beyond ours, or held while we had none in flight. */
+/* The requests of others: those that the server finished beyond ours, or had while we had none in flight. */
 static int64_t requests_of_others(struct server_counts before, struct server_counts after, int64_t ours) {
     int64_t others = before.held > after.held ? before.held : after.held;
     if (before.finished >= 0 && after.finished >= before.finished && after.finished - before.finished - ours > others)
@@ -189,7 +190,8 @@ static int add_sample(struct load_block *block, size_t index) {
     block->count--;
     return code;
 }
-/* Measures a configuration in a round: its open points with as many runs as rounds before. Returns 0 or an exit code. */
+/* Measures a configuration in a round: its open points with as many runs as rounds before. Returns 0 or an exit
+ * code. */
 static int measure_block(struct sweep *sweep, struct configuration *configuration, struct open_point *states,
                          int64_t round, size_t number, size_t of) {
     const size_t most = configuration->set->count;
