@@ -43,7 +43,8 @@ static int save_model(const struct options *options, const struct estimator *est
     }
     return code;
 }
-static void coefficients_add(struct text_list *table, const char *part, const vp_linear *fit, const char *const *names) {
+static void coefficients_add(struct text_list *table, const char *part, const vp_linear *fit,
+                             const char *const *names) {
     for (int column = 0; column < fit->columns; column++) {
         double low = (double)NAN, high = (double)NAN;
         char unit[64];
