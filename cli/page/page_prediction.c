@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* ---- E3: predicted against measured latency, by models that never saw the configuration */
-enum { HELD_DOTS = 1500, HELD_DOTS_LARGE = 300, EXPERTS_ASSUMED = 64 };
+enum { HELD_DOTS = 1500, EXPERTS_ASSUMED = 64 };
 
 static int64_t experts_said(const struct results *results) {
     int64_t said = results->count && knobs_are_dense(&results->files[0].knobs) ? 0 : -1;
@@ -36,8 +36,8 @@ static size_t held_pairs(const struct measurements *measurements, const double *
     }
     return count;
 }
-static void held_dots(struct plot *plot, const double *measured, const double *predicted, size_t count, size_t most) {
-    size_t stride = count / most + 1;
+static void held_dots(struct plot *plot, const double *measured, const double *predicted, size_t count) {
+    size_t stride = count / HELD_DOTS + 1;
     text_add_string(plot->out, "<path class=\"d\" d=\"");
     for (size_t i = 0; i < count; i += stride)
         page_add(plot->out, "M%.1f %.1fh0", scale_place(&plot->x, measured[i]), scale_place(&plot->y, predicted[i]));
@@ -72,6 +72,7 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
                        : part == VP_LATENCY_DECODE  ? 1
                                                     : 2;
     struct span span = span_none();
+    struct plot plot;
     char caption[320];
     for (size_t i = 0; i < count; i++) {
         span_add(&span, pairs[i]);
@@ -90,21 +91,16 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
              number_short(errors->mae).text, number_short(errors->p95_absolute).text,
              number_formatted(fabs(errors->bias) < 1 ? "%+.3f" : "%+.2f", errors->bias).text,
              number_formatted("%.4f", errors->r2).text, count);
-    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++) {
-        struct plot plot;
-        plot_open(&plot, out, caption, HALF_PX[i], HALF_PX[i] <= PLOT_NARROW ? 300 : 340);
-        plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured " ESTIMATE_LOCATION ", ms",
-                   "predicted " ESTIMATE_LOCATION ", ms");
-        plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
-                     scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
-        colour_open(out, COLOUR_SERIES, series, 0);
-        held_dots(&plot, pairs, pairs + capacity, count,
-                  is_large(report->results->count) ? HELD_DOTS_LARGE : HELD_DOTS);
-        held_marks(&plot, report, pairs, pairs + capacity, files, count);
-        text_add_string(out, "</g>\n");
-        plot_close(&plot);
-    }
-    figure_close(out);
+    plot_open(&plot, out, caption, PLOT_HALF, 340);
+    plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured " ESTIMATE_LOCATION ", ms",
+               "predicted " ESTIMATE_LOCATION ", ms");
+    plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
+                 scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
+    colour_open(out, COLOUR_SERIES, series, 0);
+    held_dots(&plot, pairs, pairs + capacity, count);
+    held_marks(&plot, report, pairs, pairs + capacity, files, count);
+    text_add_string(out, "</g>\n");
+    plot_close(&plot);
 }
 /* Draws the figure of a part, unless fewer than two rows have both values. */
 static void page_held_out(struct text_buffer *out, const struct report *report, const struct measurements *measurements,

@@ -279,7 +279,6 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
         if (report->results->files[i].count > samples) samples = report->results->files[i].count;
-    if (is_large(report->results->count)) page.body_class = "large";
     page_name(&page.heading, report);
     page_add(&page.subtitle, "%zu configuration%s, up to %zu sample%s each", report->results->count,
              plural_s((int64_t)report->results->count), samples, plural_s((int64_t)samples));

@@ -273,34 +273,36 @@ static int part_is_known(const struct report *report, int part) {
             if (isfinite(report->items[i].stages[PART_STAGES[which]].parts[part])) return 1;
     return 0;
 }
-static void write_parts(struct document *document, const struct report *report) {
-    struct text_buffer heads = {NULL, 0, 0};
-    struct text_list *list = NULL;
-    text_add_string(&heads, "configuration|stage");
-    for (int part = 0; part < VP_PART_COUNT; part++) {
-        if (!part_is_known(report, part)) continue;
-        text_add_string(&heads, "|");
-        text_add_string(&heads, vp_part_name((vp_part)part));
-    }
-    text_add_string(&heads, "|idle");
+int parts_cells(const struct report *report, struct text_buffer *heads, struct text_list *cells) {
+    text_add_string(heads, "configuration|stage");
+    for (int part = 0; part < VP_PART_COUNT; part++)
+        if (part_is_known(report, part)) text_add_format(heads, "|%s", vp_part_name((vp_part)part));
+    text_add_string(heads, "|idle");
     for (size_t i = 0; i < report->results->count; i++)
         for (int which = 0; which < PART_STAGE_COUNT; which++) {
             const struct stage_cost *cost = &report->items[i].stages[PART_STAGES[which]];
             char name[160];
             if (!stage_has_parts(cost)) continue;
-            if (!list) {
-                document_text(document, BLOCK_HEADING,
-                              "E1: parts of prefill and decode, %% of their time on the device (--kernel_pass)");
-                list = document_table(document, heads.data);
-            }
-            text_list_add(list, "%s", report_full_name(report->results, report->items[i].file, name));
-            text_list_add(list, "%s", vp_stage_name((vp_stage)PART_STAGES[which]));
+            CELLS(cells, report_full_name(report->results, report->items[i].file, name),
+                  vp_stage_name((vp_stage)PART_STAGES[which]));
             for (int part = 0; part < VP_PART_COUNT; part++)
                 if (part_is_known(report, part))
-                    text_list_add(list, "%s", number_formatted("%.1f", 100 * cost->parts[part]).text);
-            text_list_add(list, "%s", number_formatted("%.1f", 100 * cost->idle_share).text);
+                    text_list_add(cells, "%s", number_formatted("%.1f", 100 * cost->parts[part]).text);
+            text_list_add(cells, "%s", number_formatted("%.1f", 100 * cost->idle_share).text);
         }
+    return cells->count > 0;
+}
+static void write_parts(struct document *document, const struct report *report) {
+    struct text_buffer heads = {NULL, 0, 0};
+    struct text_list cells = {NULL, 0};
+    if (parts_cells(report, &heads, &cells)) {
+        document_text(document, BLOCK_HEADING,
+                      "E1: parts of prefill and decode, %% of their time on the device (--kernel_pass)");
+        struct text_list *table = document_table(document, heads.data);
+        for (size_t i = 0; i < cells.count; i++) text_list_copy(table, cells.items[i]);
+    }
     free(heads.data);
+    text_list_free(&cells);
 }
 static const char *limits_text(const struct report *report, int stage, char out[96]) { /* "memory 10, launch 2" */
     size_t used = 0;

@@ -24,6 +24,10 @@ const char *above_roof_text(const struct report *report);
 struct table agreement_table(const struct results *results, size_t group);
 void agreement_notes(struct text_list *notes, const struct results *results, size_t group);
 
+/* Adds the heads, separated by |, and the cells of a table of the parts of prefill and decode. Returns 1 if any is
+ * known. */
+int parts_cells(const struct report *report, struct text_buffer *heads, struct text_list *cells);
+
 /* Adds the whole report; document_print turns it into text or Markdown. */
 void report_text_write(struct document *document, const struct report *report);
 

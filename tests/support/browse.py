@@ -34,7 +34,7 @@ PROBE = r"""(() => {
     if (px < 9.95) faults.push(`letters of ${px.toFixed(1)} px: ${name(node)}`)
     for (const r of range.getClientRects()) {
       if (r.width < 1) continue
-      const held = e.closest('.scroll,.large figure')
+      const held = e.closest('.scroll,figure')
       if (!held && (r.right > document.documentElement.clientWidth + 1 || r.left < -1)) faults.push(`beyond the page: ${name(node)}`)
       const less = svg ? r.height * 0.2 : r.height * 0.25
       boxes.push({l: r.left + 1, r: r.right - 1, t: r.top + less, b: r.bottom - less, node, held})
@@ -55,7 +55,7 @@ PROBE = r"""(() => {
 # What the script of the page does: a mark is named, an arrow goes on, a series is hidden, a table is filtered and sorted.
 USE = r"""(() => {
   const faults = [], want = (good, what) => { if (!good) faults.push(what) }
-  const svg = [...document.querySelectorAll('#front svg[class]')].find(s => s.checkVisibility()), marks = [...svg.querySelectorAll('.m')]
+  const svg = document.querySelector('#front figure > svg'), marks = [...svg.querySelectorAll('.m')]
   marks[0].focus()
   const tip = document.querySelector('#tip'), first = marks[0].dataset.t
   want(!tip.hidden && first && tip.textContent == first, 'a mark in focus shows no title')
