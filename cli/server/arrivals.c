@@ -176,9 +176,12 @@ int load_run(struct endpoint *endpoint, const struct load *load, const struct lo
 }
 
 /* ---- what a block was like */
+static int is_waiting(const struct load_record *record, int64_t at_ns) {
+    return record->due_ns <= at_ns && record->end_ns > at_ns && (record->first_ns < 0 || record->first_ns > at_ns);
+}
 void load_summarize(const struct load_record *records, size_t count, struct load_line *line) {
     double sums[4] = {0}, numbers[4] = {0}, in_flight_ns = 0, completed = 0;
-    int64_t from_ns = -1, to_ns = -1, failed_late = 0;
+    int64_t from_ns = -1, to_ns = -1, failed_late = 0, waited = 0; /* waited: at the window's begin */
     size_t counted = 0, at = 0;
     for (size_t i = 0; i < count; i++) {
         if (records[i].is_ramp) continue;
@@ -193,8 +196,8 @@ void load_summarize(const struct load_record *records, size_t count, struct load
                       end = record->end_ns < to_ns ? record->end_ns : to_ns;
         in_flight_ns += end > begin ? (double)(end - begin) : 0;
         completed += !record->has_failed && record->end_ns >= from_ns && record->end_ns < to_ns;
-        line->waiting += record->due_ns <= to_ns && record->end_ns > to_ns
-                         && (record->first_ns < 0 || record->first_ns > to_ns);
+        line->waiting += is_waiting(record, to_ns);
+        waited += is_waiting(record, from_ns);
         if (record->is_ramp) continue;
         const size_t quarter = at++ * 4 / counted;
         line->failed += record->has_failed;
@@ -209,8 +212,8 @@ void load_summarize(const struct load_record *records, size_t count, struct load
     line->offered_per_s = window_ns > 0 ? ((double)counted - 1) / line->window_s : (double)NAN;
     line->completed_per_s = window_ns > 0 ? completed / line->window_s : (double)NAN;
     line->mean_in_flight = window_ns > 0 ? in_flight_ns / window_ns : (double)NAN;
-    line->is_growing = line->waiting >= WAITING_LEAST && 20 * line->waiting >= line->requests
-                       && (failed_late || sums[3] * numbers[1] > 1.5 * sums[1] * numbers[3]);
+    line->is_growing = line->waiting - waited >= WAITING_LEAST && 20 * (line->waiting - waited) >= line->requests
+                       && (failed_late || sums[3] * numbers[1] > 1.2 * sums[1] * numbers[3]);
 }
 struct client_time client_time_now(void) {
     struct client_time now = {vp_clock_ns(), -1, -1};

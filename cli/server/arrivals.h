@@ -38,9 +38,10 @@ int load_run(struct endpoint *endpoint, const struct load *load, const struct lo
              struct load_record **records, size_t *record_count);
 
 /* Fills what follows from the records.
- * rule:    the window lasts from the due time of the first counted request to that of the last one. A queue grows if
- *          at its end at least 8 requests and 5 % of the counted ones wait for their first token, and the mean time of
- *          the last quarter of requests is 1.5 times that of the second quarter, or requests of it failed */
+ * rule:    the window lasts from the due time of the first counted request to that of the last one. A queue grows if at
+ *          the window's end at least 8 requests, and 5 % of the counted ones, more wait for their first token than at
+ *          its begin, and the mean time of the last quarter of requests is 1.2 times that of the second quarter, or
+ *          requests of it failed */
 void load_summarize(const struct load_record *records, size_t count, struct load_line *line);
 
 /* The processor time of this thread, and its wait for a processor, in ns; -1: not known. */

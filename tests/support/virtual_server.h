@@ -29,7 +29,8 @@ static struct {
     int64_t service_ns;   /* of a request; one worker */
     int64_t wrong_ns;     /* an answer is wrong after a longer wait for the worker; 0: never */
     int64_t fail_every;   /* every so many requests get HTTP 429; 0: none */
-} virtual_server = {0, 0, 500000, 0, 0, 0, 8000000, 0, 0};
+    int64_t jitter, jitter_seed; /* service_ns changes by up to so many percent */
+} virtual_server = {0, 0, 500000, 0, 0, 0, 8000000, 0, 0, 0, 1};
 enum { VIRTUAL_PIECES = 3, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000, VIRTUAL_START_NS = 1000000000, VIRTUAL_TICK_NS = 1000 };
 static int64_t virtual_now_ns = VIRTUAL_START_NS, virtual_free_ns;
 
@@ -55,6 +56,8 @@ static void virtual_read(void) {
     virtual_setting("service_us", &virtual_server.service_ns, 1000);
     virtual_setting("wrong_ms", &virtual_server.wrong_ns, 1000000);
     virtual_setting("fail_every", &virtual_server.fail_every, 1);
+    virtual_setting("jitter", &virtual_server.jitter, 1);
+    virtual_setting("jitter_seed", &virtual_server.jitter_seed, 1);
 }
 int64_t virtual_clock_ns(void) { return virtual_now_ns += VIRTUAL_TICK_NS; }
 
@@ -137,6 +140,13 @@ static int virtual_pass(int64_t until_ns) {
     raise(SIGINT);
     return 1;
 }
+static int64_t virtual_service_ns(void) {
+    static vp_random random;
+    static int is_seeded;
+    if (!virtual_server.jitter) return virtual_server.service_ns;
+    if (!is_seeded++) vp_random_seed(&random, (uint32_t)virtual_server.jitter_seed);
+    return (int64_t)((double)virtual_server.service_ns * (1 + (double)virtual_server.jitter / 100 * (2 * vp_random_double(&random) - 1)));
+}
 /* Sends a request; the times of its answer follow. */
 static void virtual_send(vp_server *server, vp_exchange *exchange) {
     int64_t images;
@@ -150,7 +160,7 @@ static void virtual_send(vp_server *server, vp_exchange *exchange) {
     virtual_count++;
     exchange->http_status = virtual_server.fail_every && virtual_count % virtual_server.fail_every == 0 ? 429 : 200;
     if (exchange->http_status == 200)
-        virtual_free_ns = (arrived > virtual_free_ns ? arrived : virtual_free_ns) + virtual_server.service_ns
+        virtual_free_ns = (arrived > virtual_free_ns ? arrived : virtual_free_ns) + virtual_service_ns()
                           + (tokens > 0 ? virtual_server.image_ns * images + virtual_server.token_ns * tokens : 0);
     exchange->headers_ns = exchange->http_status == 200 ? virtual_free_ns : arrived;
     exchange->end_ns = exchange->headers_ns + virtual_server.gap_ns * (VIRTUAL_PIECES - 1);
