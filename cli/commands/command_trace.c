@@ -83,7 +83,8 @@ static const struct table_column TRACE_COLUMNS[] = {
     {CELL_MADE(cell_short), NULL, "annotation", .in = OF_ANNOTATIONS},
     {CELL_MADE(cell_short), NULL, "kernel or copy", .in = OF_KERNELS},
     {CELL_MADE(cell_short), NULL, "call of the runtime", .in = OF_CALLS},
-    {CELL_MADE(cell_short), NULL, "track", .in = OF_TRACKS}, {LINE(where), NULL, "where", .in = OF_ANNOTATIONS | OF_TRACKS},
+    {CELL_MADE(cell_short), NULL, "track", .in = OF_TRACKS},
+    {LINE(where), NULL, "where", .in = OF_ANNOTATIONS | OF_TRACKS},
     {LINE(calls), NULL, "calls", .in = CALLS_TOO}, {LINE(calls), NULL, "slices", .in = OF_TRACKS},
     {LINE(total_us), NULL, "total", .as = time_text, .in = CALLS_TOO},
     {LINE(total_us), NULL, "span", .as = time_text, .in = OF_TRACKS},
@@ -103,7 +104,8 @@ static const struct table_column TRACE_COLUMNS[] = {
 struct memory_line { char name[40], at[24], type[24]; int device; double at_us; struct trace_peak peak; };
 #define PEAK(member) CELL(struct memory_line, member)
 static const struct table_column MEMORY_COLUMNS[] = {
-    {PEAK(name), "device", "memory", .rules = COLUMN_NOT_IN_JSON}, {PEAK(type), "device_type", .rules = COLUMN_NOT_IN_CSV},
+    {PEAK(name), "device", "memory", .rules = COLUMN_NOT_IN_JSON},
+    {PEAK(type), "device_type", .rules = COLUMN_NOT_IN_CSV},
     {PEAK(device), "device", .rules = COLUMN_NOT_IN_CSV}, {PEAK(peak.changes), "changes", "changes"},
     {PEAK(peak.allocated), "most_allocated_bytes", "most allocated", .rules = COLUMN_FROM_0},
     {PEAK(peak.reserved), "most_reserved_bytes", "most reserved", .rules = COLUMN_FROM_0},

@@ -129,7 +129,8 @@ static void add_rows(struct text_buffer *out, const struct text_list *cells, siz
     text_add_string(out, "</thead><tbody>\n");
     for (size_t i = first; i < cells->count; i++) {
         if (i % columns == 0) text_add_string(out, "<tr>");
-        page_element(out, i % columns ? "td" : "th", cells->items[i]);
+        page_add(out, i % columns ? "<td>" : "<th scope=\"row\">");
+        page_text(out, cells->items[i]);
         if ((i + 1) % columns == 0) text_add_string(out, "</tr>\n");
     }
     text_add_string(out, "</tbody></table></div>\n");
