@@ -6,20 +6,11 @@
 #include "vlmprof.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-void page_add(struct text_buffer *out, const char *format, ...) {
-    char line[LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    text_add_string(out, line);
-}
 void page_text(struct text_buffer *out, const char *text) {
     size_t left = strlen(text);
     while (left) {
