@@ -131,8 +131,8 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
              "the " ESTIMATE_LOCATION " time of requests with these inputs; measured: "
              "each sample's " ESTIMATE_LOCATION " over its runs. Large marks: " ESTIMATE_LOCATION
              "s of configurations; dots: samples; "
-             "dashed: equal. Bias: the " ESTIMATE_LOCATION " of predicted - measured. vlmprof fit prints all errors, with "
-             "those of simpler models.");
+             "dashed: equal. Bias: the " ESTIMATE_LOCATION " of predicted - measured. vlmprof fit prints all errors, "
+             "with those of simpler models.");
     if (experts < 0)
         page_add(out, " The files do not contain the model's number of experts: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid\">");
