@@ -167,11 +167,7 @@ static int fit_engine(const struct options *options, const struct results *resul
                                       "them separately", VP_LATENCY_OWN);
     if (!code) code = estimator_make(&measurements, results, (vp_latency_features)kind, experts, estimator);
     if (!code) code = estimator_evaluate(&measurements, estimator->model.features, &evaluation);
-    if (!code) {
-        const struct part_errors *held_out[ESTIMATE_KINDS];
-        for (int k = 0; k < ESTIMATE_KINDS; k++) held_out[k] = evaluation.errors[k][SPLIT_CONFIG];
-        warn_of_errors(held_out, kind, &estimator->warnings);
-    }
+    if (!code) warn_of_errors(&evaluation, kind, &estimator->warnings);
     if (!code) code = save_model(options, estimator, &evaluation);
     if (!code && is_given(options, "json")) code = estimator_print(estimator, &evaluation);
     else if (!code) {

@@ -6,20 +6,11 @@
 #include "vlmprof.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-void page_add(struct text_buffer *out, const char *format, ...) {
-    char line[LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    text_add_string(out, line);
-}
 void page_text(struct text_buffer *out, const char *text) {
     size_t left = strlen(text);
     while (left) {
@@ -129,7 +120,8 @@ static void add_rows(struct text_buffer *out, const struct text_list *cells, siz
     text_add_string(out, "</thead><tbody>\n");
     for (size_t i = first; i < cells->count; i++) {
         if (i % columns == 0) text_add_string(out, "<tr>");
-        page_element(out, i % columns ? "td" : "th", cells->items[i]);
+        page_add(out, i % columns ? "<td>" : "<th scope=\"row\">");
+        page_text(out, cells->items[i]);
         if ((i + 1) % columns == 0) text_add_string(out, "</tr>\n");
     }
     text_add_string(out, "</tbody></table></div>\n");

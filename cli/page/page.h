@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "results/result_read.h"
 
-/* Adds markup: numbers and our own words, never text from a file. At most LINE_BYTES at a time. */
-void page_add(struct text_buffer *out, const char *format, ...);
+/* Adds markup: numbers and our own words, never text from a file. */
+#define page_add text_add_format
 
 /* Adds a text as content, or as an attribute in quotes. Bytes that are not text are shown as U+FFFD. */
 void page_text(struct text_buffer *out, const char *text);

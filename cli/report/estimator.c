@@ -272,9 +272,11 @@ static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE
                  other->rmse, errors->of.rmse);
     }
 }
-void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
+void warn_of_errors(const struct evaluation *evaluation, int chosen, struct text_list *warnings) {
+    const struct part_errors *held_out[ESTIMATE_KINDS];
     struct part_warning found[ERROR_KINDS] = {0};
     int best = chosen; /* the best kind by total, whichever was chosen, so that advice is never circular */
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) held_out[kind] = evaluation->errors[kind][SPLIT_CONFIG];
     for (int part = 0; part < ESTIMATE_PARTS; part++) find_part_warnings(held_out, chosen, part, found);
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
         const vp_linear_errors *other = &held_out[kind][ESTIMATE_TOTAL].of;

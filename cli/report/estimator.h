@@ -65,7 +65,7 @@ void error_row(struct text_list *table, const char *first, const char *second, c
 #define ERRORS_FAR_OFF "are far off: do not rely on them"
 /* Warns if, for configurations that it never saw, predictions of the chosen kind are far off, biased, worse than the
  * mean, or worse than a baseline (any other kind). Gives the remedy. */
-void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings);
+void warn_of_errors(const struct evaluation *evaluation, int chosen, struct text_list *warnings);
 
 /* Fills the guardrails: which requests a budget admits, by their predicted totals. */
 void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation);

@@ -72,7 +72,7 @@ USE = r"""(() => {
   want(!series(), 'a series cannot be hidden')
   item.click()
   want(series(), 'a series cannot be shown again')
-  const input = document.querySelector('#table input'), rows = [...document.querySelectorAll('#table tbody tr')]
+  const input = document.querySelector('#table input'), rows = [...document.querySelector('#table tbody').rows]
   const word = rows[0].cells[0].textContent
   input.value = word
   input.oninput()
@@ -82,7 +82,7 @@ USE = r"""(() => {
   want(rows.every(r => r.checkVisibility()), 'a filter stays')
   const head = [...document.querySelectorAll('#table th button')].find(b => b.textContent.startsWith('T_total'))
   head.click()
-  const values = [...document.querySelectorAll('#table tbody tr')].map(r => parseFloat(r.cells[head.parentNode.cellIndex].textContent))
+  const values = [...document.querySelector('#table tbody').rows].map(r => parseFloat(r.cells[head.parentNode.cellIndex].textContent))
   want(values.every((v, i) => !i || values[i - 1] <= v), 'a table is not sorted')
   const sets = [...document.querySelectorAll('header .tools button')]
   if (sets.length) {
@@ -194,7 +194,7 @@ FLAME = r"""(() => {
   item.click()
   button('Whole request').click()
   want(shown(), 'a kind cannot be shown again')
-  const input = document.querySelector('#table input'), rows = [...document.querySelectorAll('#table tbody tr')]
+  const input = document.querySelector('#table input'), rows = [...document.querySelector('#table tbody').rows]
   input.value = 'gemm router'
   input.oninput()
   want(rows.some(r => !r.hidden) && rows.filter(r => !r.hidden).every(r => /gemm/.test(r.textContent) && /router/.test(r.textContent)), 'the table is not filtered')
@@ -203,7 +203,7 @@ FLAME = r"""(() => {
   for (const [head, isText] of [['self, ms', false], ['operation', true]]) {
     const b = [...document.querySelectorAll('#table th button')].find(b => b.textContent == head), i = b.parentNode.cellIndex
     b.click()
-    const values = [...document.querySelectorAll('#table tbody tr')].map(r => isText ? r.cells[i].textContent : parseFloat(r.cells[i].textContent))
+    const values = [...document.querySelector('#table tbody').rows].map(r => isText ? r.cells[i].textContent : parseFloat(r.cells[i].textContent))
     want(values.every((v, k) => !k || (isText ? values[k - 1].localeCompare(v) <= 0 : values[k - 1] <= v)), 'the table is not sorted by ' + head)
   }
   return faults
