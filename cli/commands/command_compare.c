@@ -295,6 +295,39 @@ static int accuracy_test(struct score_range range, const double *before, const d
             return TEST_BOUNDED;
     return TEST_RATES;
 }
+static double geometric_mean(const double *values, size_t count) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) sum += log(values[i]);
+    return exp(sum / (double)count);
+}
+/* Requests in one queue are correlated beyond what their series shows: the interval becomes that of the means of
+ * batches, at a stricter level, if that is wider. In simulations of a queue at 30 to 80 % utilisation with 200 requests
+ * a side, equal servers then differ in 1 to 3 % of trials, and 10 % are found in 90 to 100 %. */
+enum { BATCHES = 6 };
+static void widen_by_batches(const struct comparison_job *job, const struct compared_row *row, size_t count,
+                             double alpha, vp_comparison *comparison) {
+    double before[BATCHES], after[BATCHES];
+    vp_comparison batches;
+    for (size_t i = 0; i < BATCHES && count >= 2 * BATCHES; i++) {
+        const size_t from = count * i / BATCHES, to = count * (i + 1) / BATCHES;
+        before[i] = geometric_mean(row->before + from, to - from);
+        after[i] = geometric_mean(row->after + from, to - from);
+    }
+    if (count < 2 * BATCHES
+        || vp_compare_paired(before, after, BATCHES, VP_SCALE_LOG, margin_of(job, row), alpha / 2, &batches) != VP_OK
+        || !(batches.high - batches.low > comparison->high - comparison->low))
+        return;
+    const double shift = (1 + comparison->estimate) / (1 + batches.estimate); /* batches differ in size by a request */
+    comparison->low = (1 + batches.low) * shift - 1;
+    comparison->high = (1 + batches.high) * shift - 1;
+    comparison->p_difference = fmin(1, 2 * batches.p_difference);
+    comparison->p_equivalence = fmin(1, 2 * batches.p_equivalence);
+    comparison->verdict = batches.verdict;
+}
+static int is_under_load(const struct comparison_job *job, const struct compared_row *row) {
+    const struct result_pair *pair = row->pair ? row->pair : job->pairs;
+    return knobs_are_loaded(&pair->before->knobs) || knobs_are_loaded(&pair->after->knobs);
+}
 /* Returns 1 if the values can be compared; *comparison, with an interval at 1 - alpha, and row->reason are set. */
 static int can_compare(const struct comparison_job *job, struct compared_row *row, size_t count, double alpha,
                        vp_comparison *comparison) {
@@ -323,6 +356,7 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
                            margin_of(job, row), alpha, &row->correlation_time, comparison)
         != VP_OK)
         return 0;
+    if (by_ratio && is_under_load(job, row)) widen_by_batches(job, row, count, alpha, comparison);
     if (!isfinite(comparison->low))
         row->reason = by_ratio ? "all ratios are equal: no interval, only a sign test"
                                : "all differences are equal and the metric's range is unknown: only a sign test";
@@ -340,11 +374,6 @@ static int is_noisy(const struct comparison_job *job, const struct compared_row 
         reasons |= vp_noise_reasons(&pair->before->noise) | vp_noise_reasons(&pair->after->noise);
     }
     return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) && !is_forced(job->options, "noise");
-}
-static double geometric_mean(const double *values, size_t count) {
-    double sum = 0;
-    for (size_t i = 0; i < count; i++) sum += log(values[i]);
-    return exp(sum / (double)count);
 }
 /* Compares paired samples and adds the row, unless there are none. `row` describes the pairs. */
 static void add_comparison(struct comparison_job *job, struct compared_row row, const double *before,

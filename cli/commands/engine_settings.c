@@ -214,9 +214,12 @@ static uint64_t hash_options(uint64_t hash, const struct options *options, const
 static void served_fingerprint(const struct options *options, struct plan *plan) {
     static const char *const names[] = {"num_runs_per_sample", "seed",   "max_runs",   "stop_half_width", "time_box_s",
                                         "endpoint_api",        "family", "ignore_eos", "no_cache"};
+    static const char *const loaded[] = {"arrivals", "ramp_s", "server"};
     uint64_t hash = hash_options(hash_text(HASH_START, "servers"), options, names, sizeof names / sizeof *names);
     hash = hash_number(hash, !is_given(options, "same_image"));
     for (size_t i = 0; i < options->key_count; i++) hash = hash_text(hash, options->keys[i]);
+    if (knobs_are_loaded(&plan->configurations[0].knobs))
+        hash = hash_options(hash, options, loaded, sizeof loaded / sizeof *loaded);
     if (is_given(options, "twins")) /* journals from before twins stay valid */
         hash = hash_text(hash_number(hash, number_of(options, "twins")), text_of(options, "twins_method"));
     plan->fingerprint = plan_hash_sets(hash, plan);

@@ -114,7 +114,7 @@ static void test_decisions(void) {
         for (int side = 0; side < 2; side++) {
             snprintf(settings, sizeof settings, "gap_us=0 jitter=20 jitter_seed=%d", 100 + 2 * seed + side);
             server(settings);
-            run(SWEEP "s%d-%d --request_rate_list 90 --num_samples 100 --num_runs_per_sample 1 --ramp_s 1", seed, side);
+            run(SWEEP "s%d-%d --request_rate_list 60 --num_samples 200 --num_runs_per_sample 1 --ramp_s 1", seed, side);
         }
         const int code = run("compare %%F/s%d-0 %%F/s%d-1", seed, seed);
         wrong += code != 0 || strstr(last.out, "verdict: FASTER") || strstr(last.out, "verdict: SLOWER");
