@@ -210,7 +210,7 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
     page_list_close(out);
 }
 void report_page_write(const struct report *report, struct text_buffer *out) {
-    static const struct page_link links[] = {{"findings", "In short"}, {"front", "Pareto front"},
+    static const struct page_link links[] = {{"findings", "In short"}, {"load", "Load"}, {"front", "Pareto front"},
         {"pruning", "Pruning"}, {"agreement", "Agreement"}, {"categories", "Categories"}, {"knobs", "Knobs"},
         {"stages", "Stages"}, {"table", "Table"}, {"scaling", "Scaling"},
         {"predicted", "Predictions"}, {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
@@ -222,6 +222,7 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     page_add(&page.subtitle, "%zu configuration%s, up to %zu sample%s each", report->results->count,
              plural_s((int64_t)report->results->count), samples, plural_s((int64_t)samples));
     page_findings(&page.body, report);
+    page_loads(&page.body, report);
     page_fronts(&page.body, report);
     page_pruning(&page.body, report);
     page_agreement(&page.body, report);

@@ -14,8 +14,6 @@ void page_stages(struct text_buffer *out, const struct report *report);
 /* Adds the curves of each data set: times against what they should grow with. */
 void page_scaling(struct text_buffer *out, const struct report *report);
 
-/* Adds the plot of work and time and the roofline, if any work was counted. */
-
 /* ---- the page's section about predicted and measured latency (E3) */
 /* Adds the plots of the total and each stage, predicted by models that never saw the configuration. */
 void page_predictions(struct text_buffer *out, const struct report *report);
@@ -23,6 +21,9 @@ void page_predictions(struct text_buffer *out, const struct report *report);
 /* ---- the page's sections about the cost of accuracy in latency (E2) */
 /* Adds the front of each data set. */
 void page_fronts(struct text_buffer *out, const struct report *report);
+
+/* Adds times and correct answers against the load, if servers were measured under load. */
+void page_loads(struct text_buffer *out, const struct report *report);
 
 /* Adds the loss from pruning image tokens for each data set that has pruned configurations. */
 void page_pruning(struct text_buffer *out, const struct report *report);

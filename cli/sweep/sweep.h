@@ -165,13 +165,13 @@ int sweep_loop(struct sweep *sweep);
 /* Continues a point from its last line in the journal; totals: [rule.max_runs]. */
 int point_resume(struct sweep *sweep, struct open_point *point, const struct index_entry *entry);
 
-/* Lines of a point, which become its last one, and of a sample. point_write_failed: see the source for `hold`. */
+/* Lines of a point, which become its last one, and of a sample. A failure of the device waits in sweep->pending. */
 int point_write_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                     const struct pass_result *run);
 int point_write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                      enum stop_reason stop);
 int point_write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
-                       int hold);
+                       int is_device);
 int sweep_write_sample(struct sweep *sweep, size_t set, const struct sample *sample);
 
 /* Ends a block of runs, whose noise becomes a line. */

@@ -75,7 +75,8 @@ static void test_failures(void) {
     EXITS(run("report %%F/g"), 0, out, "no steady state in 1 of 1 blocks");
     check_case("bad input is refused before anything is sent");
     static const struct { const char *options, *words; } bad[] = {
-        {"--request_rate_list 0", "expected requests/s from 0.001"}, {"--request_rate_list -2", "expected requests/s"}, {"--request_rate_list 1e9", "expected requests/s"},
+        {"--request_rate_list 0", "expected requests/s from 0.001"}, {"--request_rate_list -2", "expected requests/s"},
+        {"--request_rate_list 1e9", "expected requests/s"},
         {"--request_rate_list 4 4.0", "listed twice"}, {"--request_rate_list 4 --concurrency_list 2", "cannot be used together"}, {"--concurrency_list 0", "outside"},
         {"--request_rate_list 4 --twins 5", "cannot be used together"}, {"--ramp_s 1", "need --request_rate_list"}, {"--knob a=1", "needs --server"},
         {"--server x --knob a=1", "has no {a}"}, {"--server x{a} --knob a=1,1", "listed twice"}, {"--server x{tier} --knob tier=1", "vlmprof has a knob of this name"}};
@@ -135,10 +136,12 @@ static void test_servers(void) {
     EXITS(run("report %%F/z"), 0, out, "ms=1");
     CHECK(system("pgrep -f '[s]tub_server.py --port 18437' >/dev/null") != 0);
     check_case("a server that does not come up: failed points with the end of its log; values are quoted for the shell");
-    EXITS(run(STARTED "y --server 'echo started with {v}; echo and gone; exit 3' --knob 'v=1,$(exit 9) x'"), 1, err, "the server ended before http://127.0.0.1:18437/v1/models answered");
+    EXITS(run(STARTED "y --server 'echo started with {v}; echo and gone; exit 3' --knob 'v=1,$(exit 9) x'"), 1, err,
+          "the server ended before http://127.0.0.1:18437/v1/models answered");
     CHECK(strstr(last.err, "and gone") && strstr(text_of_file(in_folder("y/server-v---exit-9--x.log")), "started with $(exit 9) x"));
     check_case("a server that dies: the rest of its block fails, and it is started again for the next block");
-    EXITS(run(STARTED "x --server 'exec timeout 2 python3 %s/samples/stub_server.py --port 18437 --token_ms 0' --request_rate_list 1 2", here), 1, err, "failed points are rows");
+    EXITS(run(STARTED "x --server 'exec timeout 2 python3 %s/samples/stub_server.py --port 18437 --token_ms 0' --request_rate_list 1 2", here), 1, err,
+          "failed points are rows");
     CHECK(count_of(text_of_file(in_folder("x/server.log")), "# 2") >= 2 && count_of(text_of_file(in_folder("x/journal.jsonl")), "\"run\": ") > 2);
     program = built("tests/vlmprof-virtual");
 }
