@@ -4,7 +4,6 @@
 #include "page/plot.h"
 #include "page/report_page.h"
 #include "report/load.h"
-#include "results/knobs.h"
 
 #include <math.h>
 #include <stdio.h>
