@@ -4,11 +4,11 @@
 #include <string.h>
 
 const struct removed_word REMOVED_WORDS[] = {
-    {"load", NULL, "sweep --endpoint measures each question at concurrency 1; AIPerf and guidellm measure load"},
-    {"best", "slo", "use --budget_ms with --latency and --percentile"},
+    {"load", NULL, "sweep --endpoint URL --request_rate_list or --concurrency_list measures a server under load"},
+    {"best", "slo", "use --most request_rate with --limit, or --budget_ms with --latency and --percentile"},
     {"best", "slo_share", "use --budget_ms with --percentile"},
-    {"predict", "workers", "AIPerf and guidellm measure load"},
-    {"predict", "rate", "AIPerf and guidellm measure load"},
+    {"predict", "workers", "sweep --request_rate_list measures load"},
+    {"predict", "rate", "sweep --request_rate_list measures load"},
     {"predict", "family", "latency models describe vlmprof's engine; vlmprof tile --family counts tokens"},
     {"tile", "draw", "the columns rows,cols and resized say how an image is cut"},
     {"run", "endpoint", "vlmprof ask asks a server"},

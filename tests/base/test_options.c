@@ -102,7 +102,7 @@ static void test_usage(void) {
     REFUSED("infos", 2, "did you mean info?");
     REFUSED("self_test", 2, "did you mean selftest?");
     REFUSED("info --tier low", 2, "of info (run has this option)");
-    REFUSED("load --request_rate 1", 2, "AIPerf and guidellm measure load");
+    REFUSED("load --request_rate 1", 2, "--concurrency_list measures a server under load");
     REFUSED("best r --slo ttft:5", 2, "--budget_ms");
     REFUSED("selftest --jsn", 2, "did you mean --json?");
     REFUSED("run -x", 2, "unknown option -x");
