@@ -184,6 +184,7 @@ def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
             "stamp_cost_ns": (time.perf_counter_ns() - began) // 1000}
 
 
+@torch.compiler.disable
 def compiled_in(model: Any) -> List[str]:
     """The modules of a model that torch.compile took."""
     found = []
