@@ -1,13 +1,9 @@
-# Manual pages, from the program's tables and guides; and the files of an installation (packaging/files.txt).
+# Manual pages, with the texts of the program's help; and the files of an installation (packaging/files.txt).
 .PHONY: man install uninstall
 PAGES = $(B)/man/written
 man: $(PAGES)
 $(PAGES): $(PROGRAM)
-	@rm -rf $(@D) && mkdir -p $(@D)
-	@$(PROGRAM) help --man >$(@D)/vlmprof.1
-	@for word in $$($(PROGRAM) help --list); do section=1; if [ ! -e cli/commands/command_$$word.c ]; then section=7; fi; \
-	    $(PROGRAM) help $$word --man >$(@D)/vlmprof-$$word.$$section || exit 1; done
-	@touch $@
+	@rm -rf $(@D) && mkdir -p $(@D) && packaging/manual.sh $(PROGRAM) $(@D) && touch $@
 
 # The package files find the headers and the archive relative to themselves, so the folder can be moved.
 VERSION := $(shell sed -n 's/^\#define VLMPROF_VERSION "\(.*\)"/\1/p' vlmprof.h)

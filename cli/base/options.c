@@ -40,9 +40,6 @@ int64_t number_of(const struct options *options, const char *name) { return opt(
 const char *text_of(const struct options *options, const char *name) { return opt(options, name)->text; }
 int is_given(const struct options *options, const char *name) { return opt(options, name)->given; }
 
-const char *shown_default(const struct option_spec *spec) {
-    return strstr(spec->help, "(default") ? NULL : spec->fallback;
-}
 static int least(int one, int other) { return one < other ? one : other; }
 int edit_distance(const char *one, const char *other) {
     enum { LETTERS_MOST = 64 };

@@ -65,9 +65,6 @@ int64_t number_of(const struct options *options, const char *name);
 const char *text_of(const struct options *options, const char *name);
 int is_given(const struct options *options, const char *name);
 
-/* The default shown in the help after a row's text; NULL if there is none or the text already contains it. */
-const char *shown_default(const struct option_spec *spec);
-
 /* The number of letters that differ between two names; swapped neighbours count as one. Returns 1000 if one is longer
  * than 64 bytes. */
 int edit_distance(const char *one, const char *other);

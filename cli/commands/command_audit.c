@@ -97,7 +97,7 @@ static int add_sizes(const struct options *options, struct audit *audit) {
         const char *text = sizes->items[i];
         vp_error error = {VP_OK, -1, "", ""};
         int64_t width = 0, height = 0;
-        if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height))
+        if (!can_parse_size(text, &width, &height))
             return complain(EXIT_USAGE,
                             "--sizes: \"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
                             text);

@@ -29,10 +29,6 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
      "compare even if this differs: device, clocks, model, weights, data, seed, runs, timing, images ..; noise: even "
      "if the machine was not quiet; all: any of these"},
-    OPTION_GROUP("planning"),
-    {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples are needed to find a change of --effect"},
-    {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
-     "with --plan: the smallest latency change to find; must exceed --margin"},
     OPTION_GROUP("output"),
     {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print the comparisons that are INCONCLUSIVE"},
     {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "also exit with 1 if the verdict is INCONCLUSIVE"},
@@ -88,7 +84,7 @@ struct comparison_job {
     struct compared_row *rows; vp_comparison *verdicts; size_t count;
     size_t family;         /* rows that the correction counts: those that differ from all others */
     struct text_list warnings;
-    double margin, accuracy_margin, effect;
+    double margin, accuracy_margin;
     int has_unknown_range; /* 1 if an accuracy has scores of unknown range */
     int is_identical;      /* 1 if every compared value of every sample is equal on both sides */
 };
@@ -595,7 +591,7 @@ static void adjust_verdicts(struct comparison_job *job) {
     adjust_family(job);
     for (size_t i = 0; i < job->count; i++) {
         struct compared_row *row = &job->rows[i];
-        double margin = margin_of(job, row), effect = is_latency(row->which) ? job->effect : 2 * margin;
+        double margin = margin_of(job, row), effect = is_latency(row->which) ? 1.5 * margin : 2 * margin;
         double alpha = COMPARE_ALPHA / (double)job->family;
         const size_t signs = (size_t)ceil(1 - log2(alpha)); /* pairs that a sign test needs if all agree */
         size_t confirming;
@@ -775,34 +771,6 @@ static void write_method(struct document *document, const struct comparison_job 
         "ran", NOISE_FACTOR);
 }
 enum { WORTH_SAMPLES = 10000 }; /* if more are needed, measuring is not worth it */
-static void write_plan(struct document *document, const struct comparison_job *job) {
-    document_text(document, BLOCK_HEADING, "Samples needed");
-    document_text(
-        document, BLOCK_LINE,
-        "number of samples for a verdict of SAME if nothing changed, and for finding a change of %.3g %% (accuracy: "
-        "%.3g points), in 95 of 100 repetitions; assumes the spread of these differences and as many comparisons",
-        100 * job->effect, 200 * job->accuracy_margin);
-    document_text(document, BLOCK_LINE,
-                  "these numbers are lower bounds for accuracies: pairs that agreed so far may differ later, and a "
-                  "larger spread needs more samples");
-    struct text_list *list = document_table(document, "configuration|of|spread|needed|there are|verdict");
-    for (size_t i = 0; i < job->count; i++) {
-        const struct compared_row *row = &job->rows[i];
-        const int says = verdict_of(job, i);
-        const char *why = says != SAYS_INCONCLUSIVE ? NULL
-                          : why_open(job, row)      ? why_open(job, row)
-                          : row->needed && row->needed <= job->verdicts[i].count ? "near the margin" : NULL;
-        char name[PAIR_BYTES];
-        pair_text(row->pair, name);
-        CELLS(list, name, compared_name(row->which));
-        if (isfinite(row->deviation))
-            text_list_add(list, "%.3f %s", scale_of(row->which) * row->deviation, unit_of(row->which));
-        else text_list_add(list, "-");
-        CELLS(list, !row->needed ? "-" : row->needed > WORTH_SAMPLES ? "> 10000" : number_whole(row->needed).text,
-              number_whole(job->verdicts[i].count).text);
-        text_list_add(list, "%s%s%s", SAYS[says], why ? ": " : "", why ? why : "");
-    }
-}
 static void put_comparison(vp_json_writer *writer, const struct comparison_job *job, size_t index) {
     const struct compared_row *row = &job->rows[index];
     const vp_comparison *comparison = &job->verdicts[index];
@@ -907,7 +875,6 @@ static void write_comparison(struct document *document, const struct comparison_
     free(counts.data);
     write_rows(document, job);
     write_open(document, job, verdict);
-    if (is_given(job->options, "plan")) write_plan(document, job);
     document_list(document, "Warnings", &job->warnings);
     write_method(document, job);
 }
@@ -950,13 +917,7 @@ static int run_command(const struct options *options) {
                         "compare needs two folders or files of results, before and after; see vlmprof compare --help");
     if ((code = check_force(options)) != 0) return code;
     struct comparison_job job = {.options = options, .margin = opt(options, "margin")->real / 100,
-                                 .accuracy_margin = opt(options, "accuracy_margin")->real / 100,
-                                 .effect = opt(options, "effect")->real / 100};
-    if (!(job.effect > job.margin)) {
-        if (is_given(options, "effect") || is_given(options, "plan"))
-            return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
-        job.effect = 1.5 * job.margin; /* samples_needed in the JSON is for this change */
-    }
+                                 .accuracy_margin = opt(options, "accuracy_margin")->real / 100};
     code = results_read(&job.before, options->operands, 1);
     if (!code) code = results_read(&job.after, options->operands + 1, 1);
     for (int side = 0; side < 2 && !code; side++) {

@@ -32,26 +32,65 @@ static const struct option_spec FIT_OPTIONS[] = {
 };
 
 /* Writes the model to the path of --output or --output_dir. Returns 0 or an exit code. */
-static int save_model(const struct options *options, const struct saved_model *saved) {
+static int save_model(const struct options *options, const struct estimator *estimator,
+                      const struct evaluation *evaluation) {
     const char *path = text_of(options, "output"), *folder = text_of(options, "output_dir");
-    int code = path ? model_write(path, saved) : 0;
+    int code = path ? estimator_write(path, estimator, evaluation) : 0;
     if (!code && folder && (code = make_folder(folder)) == 0) {
         char *file = join_path(folder, "e3_latency_estimator.json");
-        code = model_write(file, saved);
+        code = estimator_write(file, estimator, evaluation);
         free(file);
     }
     return code;
 }
+static void coefficients_add(struct text_list *table, const char *part, const vp_linear *fit,
+                             const char *const *names) {
+    for (int column = 0; column < fit->columns; column++) {
+        double low = (double)NAN, high = (double)NAN;
+        char unit[64];
+        vp_linear_coefficient(fit, column, ESTIMATE_LEVEL, &low, &high);
+        text_list_add(table, "%s", part);
+        text_list_add(table, "%s", names[column]);
+        text_list_add(table, "%.4g", fit->coefficient[column]);
+        if (fit->state[column] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
+        else text_list_add(table, "-");
+        text_list_add(table, "%s", unit_text(names[column], unit));
+        text_list_add(table, "%s", LINEAR_STATE_KEYS[fit->state[column]]);
+    }
+}
 static void write_coefficients(struct document *document, const struct estimator *estimator) {
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
-    char heading[40];
-    snprintf(heading, sizeof heading, "%s features, ", ESTIMATE_KIND_KEYS[estimator->model.features]);
-    struct text_list *table = coefficients_table(document, heading);
+    document_text(document, BLOCK_HEADING, "Coefficients (%s features, 95 %% intervals)",
+                  ESTIMATE_KIND_KEYS[estimator->model.features]);
+    struct text_list *table = document_table(document, "stage|feature|coefficient|interval|unit|state");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         stage_columns(estimator, stage, names);
         if (estimator->model.fitted[stage])
             coefficients_add(table, part_name(stage), &estimator->model.fit[stage], names);
     }
+}
+/* "vision = 0.84 + 19.5 views": the terms in use; the buffer's data is malloc'ed. */
+static struct text_buffer formula_text(const char *part, const vp_linear *fit, const char *const *names) {
+    struct text_buffer out = {NULL, 0, 0};
+    int terms = 0;
+    text_add_format(&out, "%s = ", part);
+    for (int column = 0; column < fit->columns; column++) {
+        const double coefficient = fit->coefficient[column];
+        if (fit->state[column] != VP_LINEAR_USED) continue;
+        text_add_string(&out, !terms++ ? coefficient < 0 ? "-" : "" : coefficient < 0 ? " - " : " + ");
+        text_add_format(&out, "%.4g", fabs(coefficient));
+        if (strcmp(names[column], "1")) text_add_format(&out, " %s", names[column]);
+    }
+    if (!terms) text_add_string(&out, "0");
+    return out;
+}
+static void formula_add(struct document *document, const char *formula, const struct part_errors *held_out) {
+    if (held_out->of.count && held_out->mape_high < 1e-8) /* only its rounding */
+        document_text(document, BLOCK_LINE, "%s; MAPE below 0.000001 %%", formula);
+    else if (held_out->of.count)
+        document_text(document, BLOCK_LINE, "%s; MAPE %s %%", formula,
+                      number_estimate(100, held_out->of.mape, held_out->mape_low, held_out->mape_high).text);
+    else document_text(document, BLOCK_LINE, "%s", formula);
 }
 /* Writes the command's answer: the formula of each stage, with its error on configurations that the fit did not see. */
 static void write_formulas(struct document *document, const struct estimator *estimator,
@@ -76,6 +115,16 @@ static void write_formulas(struct document *document, const struct estimator *es
     formula_add(document, total.data, &held_out[ESTIMATE_TOTAL]);
     free(total.data);
 }
+static void write_errors(struct document *document, const struct evaluation *evaluation) {
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        document_text(document, BLOCK_HEADING, "Errors of %s", part_name(part));
+        struct text_list *table = document_table(document, "features|rows predicted|" ERROR_COLUMNS);
+        for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
+            for (int split = 0; split < SPLIT_COUNT; split++)
+                error_row(table, split ? "" : ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split],
+                          &evaluation->errors[kind][split][part]);
+    }
+}
 static void write_fit(struct document *document, const struct estimator *estimator, const struct evaluation *evaluation,
                       const struct measurements *measurements) {
     write_formulas(document, estimator, evaluation);
@@ -98,7 +147,7 @@ static void write_fit(struct document *document, const struct estimator *estimat
             "noise floor: the runs of a sample vary, so the mean of its T_total is off by %.2f %% on average; no MAPE "
             "of the total can be lower, and load that drifts between samples adds to it",
             100 * evaluation->noise);
-    errors_describe(document, evaluation->errors[0][0]);
+    write_errors(document, evaluation);
     write_coefficients(document, estimator);
     if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
 }
@@ -118,14 +167,9 @@ static int fit_engine(const struct options *options, const struct results *resul
                                       "them separately", VP_LATENCY_OWN);
     if (!code) code = estimator_make(&measurements, results, (vp_latency_features)kind, experts, estimator);
     if (!code) code = estimator_evaluate(&measurements, estimator->model.features, &evaluation);
-    if (!code) {
-        const struct part_errors *held_out[ESTIMATE_KINDS];
-        for (int k = 0; k < ESTIMATE_KINDS; k++) held_out[k] = evaluation.errors[k][SPLIT_CONFIG];
-        warn_of_errors(held_out, kind, &estimator->warnings);
-    }
-    if (!code) code = save_model(options, &(const struct saved_model){estimator_put, estimator, &evaluation});
-    if (!code && is_given(options, "json"))
-        code = model_print(&(const struct saved_model){estimator_put, estimator, &evaluation}, 2);
+    if (!code) warn_of_errors(&evaluation, kind, &estimator->warnings);
+    if (!code) code = save_model(options, estimator, &evaluation);
+    if (!code && is_given(options, "json")) code = estimator_print(estimator, &evaluation);
     else if (!code) {
         struct document document = {NULL, 0, NULL};
         write_fit(&document, estimator, &evaluation, &measurements);

@@ -1,4 +1,4 @@
-/* command_help.c: help on the program, a command or a topic, as text or as a manual page. */
+/* command_help.c: help on the program, a command or a topic. */
 #include "base/console.h"
 #include "base/option_rows.h"
 #include "base/options.h"
@@ -10,8 +10,7 @@
 static const struct option_spec HELP_OPTIONS[] = {
     OPTION_GROUP("output"),
     {"all", FLAG, NULL, NULL, 0, 0, NULL, "every option of the command, not only the most used ones"},
-    {"man", FLAG, NULL, NULL, 0, 0, NULL, "the manual page, as input for man"},
-    {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line", .excludes = "man"},
+    {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line"},
     OPTIONS_OF_ALL,
 };
 
@@ -28,14 +27,10 @@ static int run_help(const struct options *options) {
     const int of_results = word && (!strcmp(word, "result") || !strcmp(word, "results"));
     const struct guide *guide = word ? guide_find(of_results ? "library" : word) : NULL;
     const struct command *command = word ? command_of(options->commands, word) : NULL;
-    const int manual = is_given(options, "man");
     if (word && is_given(options, "list"))
         return complain(EXIT_USAGE, "help: --list takes no command or topic: remove \"%s\"", word);
     if (is_given(options, "list")) print_names(options->commands);
-    else if (!word && manual) manual_print_program(options->commands);
     else if (!word) help_print_program(stdout, options->commands);
-    else if (command && manual) manual_print_command(command);
-    else if (guide && manual) manual_print_guide(guide);
     else if (command) help_print_command(command, is_given(options, "all"));
     else if (guide) help_print_guide(guide);
     else return help_complain_unknown(word, options->commands, 1);

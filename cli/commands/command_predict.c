@@ -13,9 +13,11 @@
 #include "measure/engine.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
+#include "report/tradeoff.h"
 #include "results/result_read.h"
 #include "tile/family.h"
 #include "vlmprof.h"
+#include "vlmprof_analysis.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
@@ -66,6 +68,61 @@ static const struct option_spec PREDICT_OPTIONS[] = {
 };
 
 /* ---- predictions of requests */
+/* ms of each part; NaN if the part is not in the model or its interval is unknown. */
+struct prediction {
+    double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS];
+    size_t held_out[ESTIMATE_PARTS]; /* number of held-out ratios that give the interval; 0: it is Student's */
+    int is_idle[ESTIMATE_PARTS];     /* 1 if the request does not have the part */
+};
+static const char *verdict_of(const struct prediction *prediction, double budget) {
+    const int total = ESTIMATE_TOTAL;
+    return prediction->high[total] <= budget ? "holds" : prediction->low[total] > budget ? "exceeds" : "unsure";
+}
+/* The share of requests like this one within a budget. Each side of the prediction is treated as half of a normal
+ * distribution, with the width of that side of the interval. */
+static double share_within(const struct prediction *prediction, double budget) {
+    const int total = ESTIMATE_TOTAL;
+    const double value = prediction->value[total],
+                 side = budget < value ? value - prediction->low[total] : prediction->high[total] - value;
+    const double share = 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + ESTIMATE_LEVEL / 2)));
+    return prediction->held_out[total] ? share_shown(share, prediction->held_out[total]) : share;
+}
+static void estimate_cells(struct text_list *table, vp_estimate estimate) {
+    const struct number_text text = number_measured(estimate.value, estimate.low, estimate.high);
+    const char *range = strchr(text.text, '[');
+    CELLS(table, number_value(estimate.value, estimate.low, estimate.high).text, range ? range : "-");
+}
+static void prediction_describe(struct document *document, const struct prediction *prediction, double budget) {
+    struct text_list *table = document_table(document, "stage|" ESTIMATE_LOCATION " ms|95 % interval|of");
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        const int runs = !prediction->is_idle[part], is_known = runs && isfinite(prediction->low[part]);
+        text_list_add(table, "%s", part_name(part));
+        if (runs)
+            estimate_cells(table,
+                           (vp_estimate){prediction->value[part], prediction->low[part], prediction->high[part]});
+        else CELLS(table, "does not run", "-");
+        text_list_add(table, "%s", !is_known ? "-" : prediction->held_out[part] ? "held-out ratios" : "Student");
+    }
+    if (isfinite(budget))
+        document_text(document, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget,
+                      verdict_of(prediction, budget), number_formatted("%.3f", share_within(prediction, budget)).text);
+}
+static void prediction_put(vp_json_writer *writer, const struct prediction *prediction, double budget) {
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        const char *key = part_name(part);
+        const double low = prediction->low[part];
+        if (prediction->is_idle[part] || !isfinite(prediction->value[part])) PUT(writer, KEY_NULL(key));
+        else
+            PUT(writer, KEY_OBJECT(key), KEY("ms", prediction->value[part]),
+                KEY_RANGE("interval_ms", low, prediction->high[part]),
+                KEY("interval_of", !isfinite(low) ? NULL
+                                   : prediction->held_out[part] ? "held_out_ratios" : "student"),
+                END_OBJECT);
+    }
+    if (isfinite(budget))
+        PUT(writer, KEY("budget_ms", budget), KEY("verdict", verdict_of(prediction, budget)),
+            KEY("probability_within_budget", share_within(prediction, budget)));
+}
 /* The requests of the command line. sizes: "640x480", or empty if counts were given. */
 enum { SIZE_BYTES = 48 };
 struct asked {
@@ -132,6 +189,21 @@ static int can_predict_request(const struct estimator *estimator, const vp_laten
             limit_part(estimator, stage, vp_linear_stretch(&ranges[stage]), prediction);
     if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
     return 1;
+}
+/* Warns about requests with a number outside its range. */
+static void range_warn(int which, const struct number_range *range, const vp_latency_request *requests, size_t count,
+                struct text_list *warnings) {
+    size_t outside = 0;
+    double value = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double at = knob_at(&requests[i], which);
+        if ((at < range->least || at > range->most) && !outside++) value = at;
+    }
+    if (outside)
+        text_list_add(warnings,
+                      "extrapolation: %s %.0f is outside %.0f..%.0f, the range in the data of the model (%zu of %zu "
+                      "requests)",
+                      ESTIMATE_KNOBS[which].name, value, range->least, range->most, outside, count);
 }
 /* Warns about requests outside the model's data (once for each knob), stages that the model lacks, pruning that is not
  * in the data, and predictions below 0 ms. */
@@ -494,15 +566,17 @@ struct recalibration {
     struct trial_errors before, after;                   /* errors on the measurements that were not drawn */
     size_t left;                                         /* number of those measurements */
 };
-/* Copies the measurements with the given indices, without groups. Their texts belong to `measurements`. */
+/* Copies the measurements with the given indices, each as its own group. Their texts belong to `measurements`. */
 static struct measurements pick_rows(const struct measurements *measurements, const int64_t *order, size_t count) {
     struct measurements picked = *measurements;
     picked.requests = resize(NULL, count, sizeof *picked.requests);
     picked.measured = resize(NULL, count, VP_LATENCY_STAGE_COUNT * sizeof *picked.measured);
     picked.total = resize(NULL, count, sizeof *picked.total);
-    picked.configs = picked.sizes = NULL;
-    picked.count = count;
+    picked.configs = resize(NULL, count, sizeof *picked.configs);
+    picked.sizes = NULL;
+    picked.count = picked.config_count = count;
     for (size_t i = 0; i < count; i++) {
+        picked.configs[i] = (uint32_t)i; /* errors of drawn rows are not correlated */
         picked.requests[i] = measurements->requests[order[i]];
         picked.total[i] = measurements->total[order[i]];
         memcpy(picked.measured + i * VP_LATENCY_STAGE_COUNT,
@@ -568,7 +642,6 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
 /* --recalibrate: writes the new model and prints the changes. Returns 0 or an exit code. */
 static int predict_recalibrate(const struct options *options, struct estimator *estimator,
                                const struct measurements *measurements, const struct text_list *warnings) {
-    const struct saved_model saved = {estimator_put, estimator, NULL};
     struct recalibration *recalibration = zeroed(1, sizeof *recalibration);
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
@@ -585,9 +658,9 @@ static int predict_recalibrate(const struct options *options, struct estimator *
         FREE_ALL(estimator->recalibration, estimator->device);
         estimator->recalibration = out.data;
         estimator->device = copy_text(measurements->device, strlen(measurements->device));
-        code = model_write(text_of(options, "output"), &saved);
+        code = estimator_write(text_of(options, "output"), estimator, NULL);
     }
-    if (!code && is_given(options, "json")) code = model_print(&saved, 2);
+    if (!code && is_given(options, "json")) code = estimator_print(estimator, NULL);
     else if (!code) {
         struct document document = {NULL, 0, NULL};
         write_recalibration(&document, estimator, recalibration, measurements);

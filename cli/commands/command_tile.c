@@ -2,22 +2,16 @@
  * command line or a list, becomes a row of text, CSV or JSON. Molmo's own tiling is computed here, the other families
  * in tile/tile_families.c. */
 #include "base/console.h"
-#include "base/files.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "base/table.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "model/image.h"
 #include "tile/family.h"
 #include "vlmprof.h"
-#include "vlmprof_file.h"
-#include "vlmprof_image.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct option_spec TILE_OPTIONS[] = {
     OPTION_GROUP("tiling"),
@@ -96,20 +90,6 @@ struct tile_job {
     struct table_stream stream;
 };
 
-static void tile_print(struct tile_job *job, const struct tile_row *row) {
-    job->table.rows = row;
-    table_stream_row(&job->stream, &job->table, row->error);
-}
-/* An empty row, with all values unknown. */
-static struct tile_row tile_row_new(const struct tile_job *job) {
-    struct tile_row row;
-    memset(&row, 0xff, sizeof row);
-    row.error = row.file = NULL;
-    row.tier = job->tiles.tier ? job->tiles.tier->name : NULL;
-    row.max_crops = job->tiles.max_crops;
-    return row;
-}
-
 /* Returns 1 if adaptive fit-and-pad rejects the size. *layout then has the tiling, the canvas and the resized sizes,
  * one of which is 0. The resized sizes are computed as in vp_layout_compute, in float32 step by step. */
 static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t height, vp_layout *layout) {
@@ -127,77 +107,38 @@ static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t h
                   == VP_OK;
 }
 
-/* Fills the row of a size. The text of an error is written to `line`, and the row points to it. Returns 0, or the exit
- * code of the command if this is its only size. */
-static int tile_size(const struct tile_job *job, int64_t width, int64_t height, struct tile_row *row, char *line,
-                     size_t capacity) {
+/* Prints the row of a size. If it is rejected and is the only one (`alone`), prints an error instead and returns an
+ * exit code. Otherwise returns 0. */
+static int tile_row(struct tile_job *job, const struct given_size *size, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_ERR_RANGE;
-    if (width) row->width_px = width;
-    if (height) row->height_px = height;
-    if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
-        snprintf(line, capacity, "sides must be 1 to %d pixels", INT32_MAX);
-    else result = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, &row->layout, &error);
-    if (result == VP_OK) return 0;
-    row->error = line;
-    if (error.code != VP_OK || error.text[0]) error_line(line, capacity, result, &error);
-    if (error.code == VP_OK || !tile_has_partial(job, (int32_t)width, (int32_t)height, &row->layout))
-        memset(&row->layout, 0xff, sizeof row->layout);
-    return EXIT_USAGE;
-}
-
-/* Prints the row of a size or an image file. If it is rejected and is the only one (`alone`), prints an error instead
- * and returns an exit code. Otherwise returns 0. */
-static int tile_operand(struct tile_job *job, const char *text, int alone) {
-    vp_error error = {VP_OK, -1, "", ""};
-    struct tile_row row = tile_row_new(job);
-    char line[LINE_BYTES], *file = NULL;
-    int64_t width = 0, height = 0;
-    int32_t width_px = 0, height_px = 0;
-    size_t bytes = 0;
-    int code;
-    if (can_parse_size(text, SIZE_SEPARATORS, &width, &height))
-        code = tile_size(job, width, height, &row, line, sizeof line);
-    else if (access(text, F_OK) && text[strspn(text, "0123456789xX*+-.,")] == 0) {
-        snprintf(line, sizeof line, "\"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
-                 text);
+    const int32_t width = (int32_t)size->width, height = (int32_t)size->height;
+    char line[LINE_BYTES] = "";
+    struct tile_row row;
+    memset(&row, 0xff, sizeof row); /* all values are unknown */
+    row.file = size->file;
+    row.error = NULL;
+    row.tier = job->tiles.tier ? job->tiles.tier->name : NULL;
+    row.max_crops = job->tiles.max_crops;
+    if (!size->error) {
+        row.width_px = size->width;
+        row.height_px = size->height;
+    }
+    if (size->error) snprintf(line, sizeof line, "%s", size->error);
+    else if (size->width < 1 || size->height < 1 || size->width > INT32_MAX || size->height > INT32_MAX)
+        snprintf(line, sizeof line, "%lldx%lld: sides must be 1 to %d pixels", (long long)size->width,
+                 (long long)size->height, INT32_MAX);
+    else result = vp_layout_compute(&job->geometry, &job->tiles, width, height, &row.layout, &error);
+    if (result != VP_OK) {
         row.error = line;
-        code = EXIT_USAGE;
-    } else {
-        vp_result result = vp_file_read(text, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-        if (result == VP_OK) result = any_image_size((const uint8_t *)file, bytes, &width_px, &height_px, &error);
-        free(file);
-        if (result == VP_OK) code = tile_size(job, width_px, height_px, &row, line, sizeof line);
-        else {
-            code = EXIT_INPUT;
-            error_line(line, sizeof line, result, &error);
-            row.error = line;
-        }
-        row.file = text;
+        if (!line[0]) error_line(line, sizeof line, result, &error);
+        if (alone) return size_complain(size, line);
+        if (error.code == VP_OK || !tile_has_partial(job, width, height, &row.layout))
+            memset(&row.layout, 0xff, sizeof row.layout);
     }
-    if (code && alone)
-        return strstr(row.error, text) ? complain(code, "%s", row.error) : complain(code, "%s: %s", text, row.error);
-    if (code && !row.file && row.width_px < 0 && !strstr(row.error, text)) { /* no number to show */
-        static char both[LINE_BYTES * 2];
-        snprintf(both, sizeof both, "%s: %s", text, row.error);
-        row.error = both;
-    }
-    tile_print(job, &row);
+    job->table.rows = &row;
+    table_stream_row(&job->stream, &job->table, row.error);
     return 0;
-}
-
-static void tile_line(void *user, const char *line) {
-    struct tile_job *job = user;
-    char reason[LINE_BYTES];
-    struct tile_row row = tile_row_new(job);
-    int64_t width = 0, height = 0;
-    if (can_parse_size(line, SIZE_LIST_SEPARATORS, &width, &height))
-        tile_size(job, width, height, &row, reason, sizeof reason);
-    else {
-        snprintf(reason, sizeof reason, "not a size: %.40s", line);
-        row.error = reason;
-    }
-    tile_print(job, &row);
 }
 /* The rows of other families than Molmo's own. Returns the exit code. */
 static int run_families(const struct options *options) {
@@ -216,28 +157,21 @@ static int run_families(const struct options *options) {
     return tile_families_run(&settings);
 }
 static int run_command(const struct options *options) {
-    const char *list = text_of(options, "sizes");
-    int64_t width, height;
+    struct size_list sizes = {NULL, 0, 0};
     const struct tile_row no_row = {.width_px = -1};
     int code;
     struct tile_job job = {.geometry = vp_geometry_default(), .stream.csv = is_given(options, "csv"),
                            .stream.json = is_given(options, "json")};
     if (is_given(options, "list_families") || has_family_keys(options)) return run_families(options);
-    if (!list && !options->operand_count)
-        return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
     if ((code = tile_options_of(options, &job.tiles)) != 0) return code;
     job.table = job.tiles.fit == VP_FIT_PAD ? (struct table)TABLE(COLUMNS_PAD, &no_row, 1, NULL, 0)
                                             : (struct table)TABLE(COLUMNS_FILL, &no_row, 1, NULL, 0);
     if (job.tiles.tier) job.table.has |= WITH_TIER;
     if (job.tiles.rule == VP_TILE_ADAPTIVE || job.tiles.rule == VP_TILE_TIER) job.table.has |= WITH_MAX_CROPS;
-    for (size_t i = 0; i < options->operand_count; i++)
-        if (!can_parse_size(options->operands[i], SIZE_SEPARATORS, &width, &height)
-            && access(options->operands[i], F_OK) == 0)
-            job.table.has |= WITH_FILES;
-    for (size_t i = 0; i < options->operand_count && !code; i++)
-        code = tile_operand(&job, options->operands[i], !list && options->operand_count == 1);
-    if (!code && list) code = size_list_read(list, tile_line, &job);
-    if (!code && !job.stream.row_count) code = complain(EXIT_INPUT, "--sizes %s contains no size", list);
+    code = sizes_read(&sizes, options->operands, options->operand_count, text_of(options, "sizes"));
+    if (sizes.has_files) job.table.has |= WITH_FILES;
+    for (size_t i = 0; i < sizes.count && !code; i++) code = tile_row(&job, &sizes.items[i], sizes.count == 1);
+    sizes_free(&sizes);
     table_stream_end(&job.stream);
     if (!code && job.stream.refused_count)
         code = complain(EXIT_INPUT, "%lld of %lld sizes rejected; see their errors",

@@ -57,7 +57,18 @@ static void cell_bytes(const void *row, const void *context, struct json_member 
     (void)own;
     if (line->bytes) *cell = KEY(cell->key, line->bytes);
 }
-enum { OF_ANNOTATIONS = 1, OF_CALLS = 2, OF_TRACKS = 4, CALLS_TOO = OF_ANNOTATIONS | OF_CALLS };
+/* A name of at most 55 columns; a longer one is cut between two characters. */
+static void cell_short(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const char *name = ((const struct trace_line *)row)->name;
+    const size_t bytes = strlen(name);
+    size_t kept = bytes > 55 ? 52 : bytes;
+    (void)context;
+    while (kept && kept < bytes && ((unsigned char)name[kept] & 0xc0) == 0x80) kept--;
+    snprintf(own, CELL_BYTES, "%.*s%s", (int)kept, name, kept < bytes ? "..." : "");
+    cell_set_text(cell, own);
+}
+enum { OF_ANNOTATIONS = 1, OF_KERNELS = 2, OF_CALLS = 4, OF_TRACKS = 8, ONES = OF_KERNELS | OF_CALLS,
+       CALLS_TOO = OF_ANNOTATIONS | ONES };
 #define LINE(member) CELL(struct trace_line, member)
 static const struct table_column TRACE_COLUMNS[] = {
     {LINE(name), "name"}, {LINE(where), "where"}, {LINE(calls), "calls"}, {LINE(total_us), "total_us"},
@@ -69,13 +80,17 @@ static const struct table_column TRACE_COLUMNS[] = {
     {LINE(queue_mean), "queue_mean", .rules = COLUMN_OR_NO_KEY}, {LINE(bytes), "bytes", .rules = COLUMN_NOT_IN_JSON},
     {CELL_MADE(cell_bytes), "bytes", .rules = COLUMN_NOT_IN_CSV | COLUMN_OR_NO_KEY},
     /* columns that are shown as text */
-    {LINE(name), NULL, "name"}, {LINE(where), NULL, "where", .in = OF_ANNOTATIONS | OF_TRACKS},
+    {CELL_MADE(cell_short), NULL, "annotation", .in = OF_ANNOTATIONS},
+    {CELL_MADE(cell_short), NULL, "kernel or copy", .in = OF_KERNELS},
+    {CELL_MADE(cell_short), NULL, "call of the runtime", .in = OF_CALLS},
+    {CELL_MADE(cell_short), NULL, "track", .in = OF_TRACKS},
+    {LINE(where), NULL, "where", .in = OF_ANNOTATIONS | OF_TRACKS},
     {LINE(calls), NULL, "calls", .in = CALLS_TOO}, {LINE(calls), NULL, "slices", .in = OF_TRACKS},
     {LINE(total_us), NULL, "total", .as = time_text, .in = CALLS_TOO},
     {LINE(total_us), NULL, "span", .as = time_text, .in = OF_TRACKS},
     {LINE(average_us), NULL, "avg", .as = time_text, .in = CALLS_TOO},
-    {LINE(min_us), NULL, "min", .as = time_text, .in = OF_CALLS},
-    {LINE(max_us), NULL, "max", .as = time_text, .in = OF_CALLS},
+    {LINE(min_us), NULL, "min", .as = time_text, .in = ONES},
+    {LINE(max_us), NULL, "max", .as = time_text, .in = ONES},
     {LINE(busy_us), NULL, "busy", .as = time_text, .in = OF_ANNOTATIONS | OF_TRACKS},
     {LINE(idle_us), NULL, "idle", .as = time_text, .in = OF_ANNOTATIONS | OF_TRACKS},
     {LINE(idle_share), NULL, "idle %", "%.2f", .in = OF_ANNOTATIONS | OF_TRACKS},
@@ -89,7 +104,8 @@ static const struct table_column TRACE_COLUMNS[] = {
 struct memory_line { char name[40], at[24], type[24]; int device; double at_us; struct trace_peak peak; };
 #define PEAK(member) CELL(struct memory_line, member)
 static const struct table_column MEMORY_COLUMNS[] = {
-    {PEAK(name), "device", NULL, .rules = COLUMN_NOT_IN_JSON}, {PEAK(type), "device_type", .rules = COLUMN_NOT_IN_CSV},
+    {PEAK(name), "device", "memory", .rules = COLUMN_NOT_IN_JSON},
+    {PEAK(type), "device_type", .rules = COLUMN_NOT_IN_CSV},
     {PEAK(device), "device", .rules = COLUMN_NOT_IN_CSV}, {PEAK(peak.changes), "changes", "changes"},
     {PEAK(peak.allocated), "most_allocated_bytes", "most allocated", .rules = COLUMN_FROM_0},
     {PEAK(peak.reserved), "most_reserved_bytes", "most reserved", .rules = COLUMN_FROM_0},
@@ -106,12 +122,13 @@ static struct table trace_table(const struct trace_tables *tables, const struct 
                                 int64_t limit) {
     const unsigned kind = rows == &tables->annotations ? OF_ANNOTATIONS
                           : rows == &tables->tracks    ? OF_TRACKS
+                          : rows == &tables->kernels   ? OF_KERNELS
                                                        : OF_CALLS;
     const size_t count = limit >= 0 && (size_t)limit < rows->count ? (size_t)limit : rows->count;
     struct trace_line *lines = zeroed(count + 1, sizeof *lines);
     for (size_t i = 0; i < count; i++) {
         const struct trace_row *row = &rows->items[i];
-        const int has_busy = kind != OF_CALLS, has_queue = kind == OF_TRACKS && !strcmp(row->where, "device");
+        const int has_busy = !(kind & ONES), has_queue = kind == OF_TRACKS && !strcmp(row->where, "device");
         const double none = (double)NAN, idle = (double)(row->total_ns - row->busy_ns);
         lines[i] = (struct trace_line){
             row->name, row->where, row->calls, has_queue ? row->queue_most : -1, row->bytes, us_of(row->total_ns),
@@ -151,66 +168,32 @@ static double launches_ns(const struct trace_tables *tables) {
 }
 
 /* ---- as text */
-/* Prints a name in 55 columns; a longer one is cut between two characters. */
-static void print_name(const char *name) {
-    char text[56];
-    size_t bytes = strlen(name), columns;
-    if (bytes > 55) {
-        size_t kept = 52;
-        while (kept && ((unsigned char)name[kept] & 0xc0) == 0x80) kept--;
-        snprintf(text, sizeof text, "%.*s...", (int)kept, name);
-    } else snprintf(text, sizeof text, "%s", name);
-    hide_control_bytes(text);
-    columns = text_width(text);
-    print_plain("%s%*s", text, columns < 55 ? (int)(55 - columns) : 0, "");
-}
 static void print_more(size_t count, int64_t limit) {
     if (limit >= 0 && (size_t)limit < count) print_plain("... %zu more (--row_limit)\n", count - (size_t)limit);
 }
-/* Prints a table in columns of fixed widths, flush left if negative. The column of names has the title `head`. */
-static void print_lines(const struct trace_tables *tables, const struct trace_rows *rows, const char *head,
-                        double whole, int64_t limit, const int *widths) {
-    struct table table = trace_table(tables, rows, whole, limit);
-    struct text_list cells = {NULL, 0};
-    const size_t columns = table_texts(&cells, &table);
+/* Prints the table, frees its rows, and reports how many of `count` are not in it. */
+static void print_table(struct table table, size_t count, int64_t limit) {
+    struct document document = {NULL, 0, NULL};
     print_plain("\n");
-    for (size_t i = 0; i < cells.count; i++) {
-        if (i % columns) print_plain(" %*s", widths[i % columns - 1], cells.items[i]);
-        else print_name(i ? cells.items[i] : head);
-        if ((i + 1) % columns == 0) print_plain("\n");
-    }
-    print_more(rows->count, limit);
-    text_list_free(&cells);
+    document_add_table(&document, &table);
+    print_document(&document); /* main checks stdout */
     free((void *)table.rows);
+    print_more(count, limit);
 }
-static void print_calls(const struct trace_tables *tables, const struct trace_rows *rows, const char *head,
-                        double whole, int64_t limit) {
-    print_lines(tables, rows, head, whole, limit, (const int[]){9, 12, 12, 12, 12, 8});
-    print_plain("total, avg, min, max: call durations; share: of the total of this table\n");
+static void print_rows(const struct trace_tables *tables, const struct trace_rows *rows, double whole, int64_t limit,
+                       const char *words) {
+    print_table(trace_table(tables, rows, whole, limit), rows->count, limit);
+    print_plain("%s\n", words);
 }
+static const char CALLS_WORDS[] = "total, avg, min, max: call durations; share: of the total of this table";
 static void print_launches(const struct trace_tables *tables, int64_t limit) {
-    if (tables->calls.count) print_calls(tables, &tables->calls, "call of the runtime", launches_ns(tables), limit);
+    if (tables->calls.count) print_rows(tables, &tables->calls, launches_ns(tables), limit, CALLS_WORDS);
     if (!tables->launched) return;
     print_plain("launch delay, from the end of the call to the start on the device: mean %s, P50 %s, P99 %s, max %s",
                 time_text(tables->delay.mean).text, time_text(tables->delay.p50).text,
                 time_text(tables->delay.p99).text, time_text(tables->delay.max).text);
     print_plain("; %lld device slices, %lld more without a launch\n", (long long)tables->launched,
                 (long long)tables->unlaunched);
-}
-static void print_memory(const struct trace_tables *tables) {
-    struct table table = memory_table(tables);
-    struct text_list cells = {NULL, 0};
-    const struct memory_line *lines = (const struct memory_line *)table.rows;
-    const size_t columns = table_texts(&cells, &table);
-    print_plain("\n");
-    for (size_t row = 0; row <= table.row_count; row++) {
-        char *const *cell = cells.items + row * columns;
-        print_plain("%-12s %9s %16s %16s %16s   %s\n",
-                    !row ? "memory" : lines[row - 1].device < 0 ? "CPU" : lines[row - 1].name, cell[0], cell[1],
-                    cell[2], cell[3], cell[4]);
-    }
-    text_list_free(&cells);
-    free((void *)table.rows);
 }
 /* The steps of the host, or NULL: devices have copies of them, one a stream. */
 static const struct trace_row *steps_of(const struct trace_rows *rows) {
@@ -356,12 +339,10 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
     int all = !strcmp(which, "all");
     vp_result result = VP_OK;
     if (all || !strcmp(which, "summary")) print_trace_summary(tables);
-    if ((all && tables->annotations.count) || !strcmp(which, "annotations")) {
-        print_lines(tables, &tables->annotations, "annotation", duration_of(tables), limit,
-                    (const int[]){-6, 9, 12, 12, 12, 12, 8, 8});
-        print_plain("total: sum over the calls; avg: total / calls; busy: time covered by inner slices (on a device: "
-                    "kernels and copies); idle: the rest; share: of the duration\n");
-    }
+    if ((all && tables->annotations.count) || !strcmp(which, "annotations"))
+        print_rows(tables, &tables->annotations, duration_of(tables), limit,
+                   "total: sum over the calls; avg: total / calls; busy: time covered by inner slices (on a device: "
+                   "kernels and copies); idle: the rest; share: of the duration");
     if ((all && tables->ops.count) || !strcmp(which, "ops")) {
         if (all) putchar('\n');
         result = (is_cprofile ? vp_ops_print_cprofile : vp_ops_print_torch)(&tables->ops, how, file_sink, stdout);
@@ -369,15 +350,14 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
         if (!is_cprofile) print_plain("%s", OPS_COLUMNS_TEXT);
     }
     if ((all && tables->kernels.count) || !strcmp(which, "kernels"))
-        print_calls(tables, &tables->kernels, "kernel or copy", (double)tables->kernel_ns, limit);
+        print_rows(tables, &tables->kernels, (double)tables->kernel_ns, limit, CALLS_WORDS);
     if ((all && tables->calls.count) || !strcmp(which, "launches")) print_launches(tables, limit);
-    if ((all && tables->tracks.count) || !strcmp(which, "tracks")) {
-        print_lines(tables, &tables->tracks, "track", 0, limit, (const int[]){-6, 9, 12, 12, 12, 8, 12, 12, 7, 9});
-        print_plain("span: first slice to last; busy: time covered by slices; host wait: gaps that began before the "
-                    "next launch; kernel wait: other gaps below 30 us\n(as HTA computes it; its documentation says 30 "
-                    "ns); queue and mean: maximum and mean number of waiting launches\n");
-    }
-    if ((all && tables->trace->memory_count) || !strcmp(which, "memory")) print_memory(tables);
+    if ((all && tables->tracks.count) || !strcmp(which, "tracks"))
+        print_rows(tables, &tables->tracks, 0, limit,
+                   "span: first slice to last; busy: time covered by slices; host wait: gaps that began before the "
+                   "next launch; kernel wait: other gaps below 30 us\n(as HTA computes it; its documentation says 30 "
+                   "ns); queue and mean: maximum and mean number of waiting launches");
+    if ((all && tables->trace->memory_count) || !strcmp(which, "memory")) print_table(memory_table(tables), 0, -1);
     return trace_ops_code(tables, result);
 }
 

@@ -10,16 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char HELP_EXIT_CODES[] = "0 done, 1 some work failed or became worse, 2 usage, 3 bad input, 4 memory or device, "
-                               "5 output not written, 130 interrupted";
-const char HELP_PURPOSE[] = "show where the milliseconds of a vision-language model go, and what accuracy they buy";
-
 const struct guide *guide_find(const char *name) {
     for (const struct guide *guide = GUIDES; guide->name; guide++)
         if (!strcmp(guide->name, name)) return guide;
     return NULL;
 }
-const char *guide_summary(const struct guide *guide) {
+static const char *guide_summary(const struct guide *guide) {
     const char *dash = strstr(guide->lines[0], " - ");
     return dash ? dash + 3 : guide->lines[0];
 }
@@ -29,15 +25,16 @@ static void print_heading(const char *before, const char *text, const char *behi
 }
 
 void help_print_program(FILE *out, const struct command *const *commands) {
-    fprintf(out, "vlmprof %s: %s\n\nusage: vlmprof COMMAND [OPTIONS]\n\ncommands:\n", VLMPROF_VERSION, HELP_PURPOSE);
+    fprintf(out, "vlmprof %s: show where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"
+            "usage: vlmprof COMMAND [OPTIONS]\n\ncommands:\n", VLMPROF_VERSION);
     for (; *commands; commands++) fprintf(out, "  %-12s %s\n", (*commands)->name, (*commands)->summary);
     fprintf(out, "\ntopics:\n");
     for (const struct guide *guide = GUIDES; guide->name; guide++)
         fprintf(out, "  %-12s %s\n", guide->name, guide_summary(guide));
     fprintf(out,
             "\nvlmprof help COMMAND shows a command's options with examples, vlmprof help TOPIC a guide.\n"
-            "exit codes: %s\n",
-            HELP_EXIT_CODES);
+            "exit codes: 0 done, 1 some work failed or became worse, 2 usage, 3 bad input, 4 memory or device, "
+            "5 output not written, 130 interrupted\n");
 }
 void help_print_command(const struct command *command, int is_whole) {
     const char *shown = is_whole ? NULL : command->main_options, *group = NULL;
@@ -60,7 +57,7 @@ void help_print_command(const struct command *command, int is_whole) {
         snprintf(head, sizeof head, "--%s%s%s", spec->name, spec->argument ? " " : "",
                  spec->argument ? spec->argument : "");
         printf("  %-32s %s", head, spec->help);
-        if (shown_default(spec)) printf(" (default %s)", spec->fallback);
+        if (spec->fallback && !strstr(spec->help, "(default")) printf(" (default %s)", spec->fallback);
         printf("\n");
     }
     if (more) printf("\n%d more: vlmprof help %s --all\n", more, command->name);

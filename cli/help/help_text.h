@@ -16,14 +16,6 @@ extern const struct guide GUIDES[];
 /* The guide with this name, or NULL. */
 const struct guide *guide_find(const char *name);
 
-/* The text after "NAME - " in its first line. */
-const char *guide_summary(const struct guide *guide);
-
-/* The exit codes of all commands, in one line. */
-extern const char HELP_EXIT_CODES[];
-/* The purpose of the program, in one line. */
-extern const char HELP_PURPOSE[];
-
 /* Prints the commands and topics. `commands` ends with NULL. */
 void help_print_program(FILE *out, const struct command *const *commands);
 /* Prints usage, options and examples of a command on stdout; without is_whole only its main options. */
@@ -34,10 +26,4 @@ void help_print_guide(const struct guide *guide);
 /* Complains about a word that is not a command (or a topic, unless `topics` is 0). Names similar words and those that
  * begin with it. Returns EXIT_USAGE. */
 int help_complain_unknown(const char *word, const struct command *const *commands, int topics);
-
-/* ---- prints help as manual pages in roff, for man: vlmprof(1), vlmprof-COMMAND(1), vlmprof-TOPIC(7) */
-/* Each function prints one page on stdout. `commands` ends with NULL. */
-void manual_print_program(const struct command *const *commands);
-void manual_print_command(const struct command *command);
-void manual_print_guide(const struct guide *guide);
 #endif

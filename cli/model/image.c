@@ -14,6 +14,14 @@
 #include <string.h>
 
 /* like all memory of the program: if it runs out, the program ends with a message */
+#define STBI_MALLOC(bytes) resize(NULL, (size_t)(bytes), 1)
+#define STBI_REALLOC(memory, bytes) resize(memory, (size_t)(bytes), 1)
+#define STBI_FREE(memory) free(memory)
+#define STB_IMAGE_IMPLEMENTATION
+#define STBI_ONLY_GIF
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STBI_NO_HDR
 #define STBIW_MALLOC(bytes) resize(NULL, (size_t)(bytes), 1)
 #define STBIW_REALLOC(memory, bytes) resize(memory, (size_t)(bytes), 1)
 #define STBIW_FREE(memory) free(memory)
@@ -23,12 +31,13 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
+#include <stb/stb_image.h>
 #include <stb/stb_image_write.h>
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
 
-/* ---- WebP, by its library, and GIF (GIF89a specification, 1990) */
+/* ---- WebP and GIF, by their libraries */
 static int is_webp(const uint8_t *file, size_t bytes) {
     return bytes >= 12 && !memcmp(file, "RIFF", 4) && !memcmp(file + 8, "WEBP", 4);
 }
@@ -123,13 +132,7 @@ static vp_result webp_decode(const uint8_t *file, size_t bytes, vp_image *image,
 }
 
 /* ---- GIF */
-struct gif {
-    const uint8_t *at, *end;
-    const uint8_t *palette; uint32_t colours; /* size of the frame */
-    int32_t screen_width, screen_height, left, top, width, height;
-    int is_interlaced;
-    const uint8_t *background; /* a colour; NULL for black */
-};
+struct gif { uint8_t *at, *end, *background; int32_t left, top, width, height; }; /* background: a colour, or NULL */
 static int32_t little16(const uint8_t *at) { return at[0] | at[1] << 8; }
 
 /* Skips the sub-blocks of an extension or a frame. Returns 0 if the file ends within them. */
@@ -140,135 +143,62 @@ static int skip_blocks(struct gif *gif) {
     }
     return gif->at++ < gif->end;
 }
-/* Reads a palette of 2^(flags % 8 + 1) colours. Returns 0 if the file ends within it. */
-static int take_palette(struct gif *gif, uint8_t flags) {
-    uint32_t colours = 2u << (flags & 7);
-    if ((size_t)(gif->end - gif->at) < colours * 3) return 0;
-    gif->palette = gif->at;
-    gif->colours = colours;
-    gif->at += colours * 3;
-    return 1;
+/* Skips a palette of 2^(flags % 8 + 1) colours, if there is one. */
+static void skip_palette(struct gif *gif, uint8_t flags) {
+    const ptrdiff_t bytes = flags & 128 ? 3 * (2 << (flags & 7)) : 0;
+    gif->at = bytes < gif->end - gif->at ? gif->at + bytes : gif->end;
 }
-/* Goes to the data of the first frame. Returns 0 if the file is damaged or ends before it. */
-static int open_gif(struct gif *gif, const uint8_t *file, size_t bytes) {
-    memset(gif, 0, sizeof *gif);
+/* Finds the first frame and makes it the whole picture of the file, with all its colours opaque. Returns 0 if the file
+ * is damaged or ends within the frame. */
+static int open_gif(struct gif *gif, uint8_t *file, size_t bytes) {
     if (bytes < 13) return 0;
-    gif->end = file + bytes;
-    gif->at = file + 13;
-    gif->screen_width = little16(file + 6);
-    gif->screen_height = little16(file + 8);
-    uint8_t flags = file[10];
-    uint8_t background = file[11];
-    if (flags & 128) {
-        if (!take_palette(gif, flags)) return 0;
-        if (background < gif->colours) gif->background = gif->palette + 3 * background;
-    }
-    while (gif->at < gif->end && *gif->at == 0x21) { /* an extension: its label, then blocks */
+    *gif = (struct gif){.at = file + 13, .end = file + bytes};
+    if (file[10] & 128 && file[11] < 2 << (file[10] & 7)) gif->background = file + 13 + 3 * file[11];
+    skip_palette(gif, file[10]);
+    while (gif->end - gif->at > 3 && *gif->at == 0x21) { /* an extension: its label, then blocks */
+        if (gif->at[1] == 0xF9) gif->at[3] &= 0xFE;      /* no colour is transparent */
         gif->at += 2;
-        if (gif->at >= gif->end || !skip_blocks(gif)) return 0;
+        if (!skip_blocks(gif)) return 0;
     }
-    if (gif->end - gif->at < 10 || *gif->at != 0x2C) return 0;
-    gif->left = little16(gif->at + 1);
-    gif->top = little16(gif->at + 3);
-    gif->width = little16(gif->at + 5);
-    gif->height = little16(gif->at + 7);
-    flags = gif->at[9];
+    uint8_t *frame = gif->at;
+    if (gif->end - frame < 11 || *frame != 0x2C) return 0;
+    gif->left = little16(frame + 1);
+    gif->top = little16(frame + 3);
+    gif->width = little16(frame + 5);
+    gif->height = little16(frame + 7);
+    const int is_inside = gif->width > 0 && gif->height > 0 && gif->left + gif->width <= little16(file + 6)
+                          && gif->top + gif->height <= little16(file + 8);
+    memcpy(file + 6, frame + 5, 4);
+    memset(frame + 1, 0, 4);
     gif->at += 10;
-    gif->is_interlaced = flags >> 6 & 1;
-    if (flags & 128 && !take_palette(gif, flags)) return 0;
-    return gif->screen_width > 0 && gif->screen_height > 0 && gif->width > 0 && gif->height > 0 && gif->palette
-           && gif->left + gif->width <= gif->screen_width && gif->top + gif->height <= gif->screen_height;
-}
-/* Reads the next code of `width` bits from the sub-blocks; -1 at their end. */
-struct gif_bits { uint32_t held; int count; size_t left; };
-static int next_code(struct gif *gif, struct gif_bits *bits, int width) {
-    while (bits->count < width) {
-        if (!bits->left) {
-            if (gif->at >= gif->end || !*gif->at) return -1;
-            bits->left = *gif->at++;
-        }
-        if (gif->at >= gif->end) return -1;
-        bits->held |= (uint32_t)*gif->at++ << bits->count;
-        bits->count += 8;
-        bits->left--;
-    }
-    int code = (int)(bits->held & ((1u << width) - 1));
-    bits->held >>= width;
-    bits->count -= width;
-    return code;
-}
-/* Decompresses the colour indices of the frame (LZW). Returns 0 if there are too few or a code is invalid. */
-static int read_indexes(struct gif *gif, uint8_t *indexes, size_t count) {
-    static const int code_most = 4096;
-    uint16_t *prefix = resize(NULL, (size_t)code_most, sizeof *prefix);
-    uint8_t *suffix = resize(NULL, (size_t)code_most, 1), *stack = resize(NULL, (size_t)code_most + 1, 1);
-    struct gif_bits bits = {0, 0, 0};
-    const int given = gif->at < gif->end ? *gif->at++ : 0, is_valid = given >= 2 && given <= 8,
-              least = is_valid ? given : 2, clear = 1 << least;
-    int width = least + 1, next = clear + 2, before = -1;
-    size_t filled = 0;
-    uint8_t first = 0;
-    while (is_valid && filled < count) {
-        int code = next_code(gif, &bits, width), at = code, depth = 0;
-        if (code < 0 || code == clear + 1) break;
-        if (code == clear) {
-            width = least + 1;
-            next = clear + 2;
-            before = -1;
-            continue;
-        }
-        if (code > next || (code == next && before < 0) || (before < 0 && code >= clear)) break;
-        if (code == next) { /* the previous text, and its first index again */
-            stack[depth++] = first;
-            at = before;
-        }
-        for (; at > clear + 1 && depth < code_most; at = prefix[at]) stack[depth++] = suffix[at];
-        first = (uint8_t)at;
-        stack[depth++] = first;
-        while (depth && filled < count) indexes[filled++] = stack[--depth];
-        if (before >= 0 && next < code_most) {
-            prefix[next] = (uint16_t)before;
-            suffix[next++] = first;
-            if (next == 1 << width && width < 12) width++;
-        }
-        before = code;
-    }
-    FREE_ALL(prefix, suffix, stack);
-    return filled == count;
-}
-/* The row of the picture for the n-th row of the data. */
-static int32_t row_of(const struct gif *gif, int32_t n) {
-    static const int32_t starts[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
-    if (!gif->is_interlaced) return n;
-    for (int pass = 0; pass < 4; pass++) {
-        int32_t rows = gif->height > starts[pass] ? (gif->height - starts[pass] + steps[pass] - 1) / steps[pass] : 0;
-        if (n < rows) return starts[pass] + n * steps[pass];
-        n -= rows;
-    }
-    return 0;
+    skip_palette(gif, frame[9]);
+    gif->at++; /* the size of a code */
+    return is_inside && skip_blocks(gif);
 }
 static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     static const uint8_t black[3] = {0, 0, 0};
+    const int32_t screen_width = bytes < 10 ? 0 : little16(file + 6),
+                  screen_height = bytes < 10 ? 0 : little16(file + 8);
+    const size_t pixels = (size_t)screen_width * (size_t)screen_height;
+    uint8_t *copy = resize(NULL, bytes, 1), *frame = NULL, *rgb;
     struct gif gif;
-    vp_result result = VP_OK;
-    if (!open_gif(&gif, file, bytes)) return vp_error_set(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
-    if (is_too_large(gif.screen_width, gif.screen_height))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
-    size_t pixels = (size_t)gif.screen_width * (size_t)gif.screen_height;
-    uint8_t *rgb = resize(NULL, pixels, 3);
-    uint8_t *indexes = resize(NULL, (size_t)gif.width * (size_t)gif.height, 1);
-    for (size_t i = 0; i < pixels; i++) memcpy(rgb + 3 * i, gif.background ? gif.background : black, 3);
-    if (!read_indexes(&gif, indexes, (size_t)gif.width * (size_t)gif.height))
-        result = vp_error_set(error, VP_ERR_FORMAT, -1, "", "truncated or damaged GIF");
-    for (int32_t n = 0; n < gif.height && result == VP_OK; n++) {
-        uint8_t *to = rgb + 3 * ((size_t)(gif.top + row_of(&gif, n)) * (size_t)gif.screen_width + (size_t)gif.left);
-        for (int32_t x = 0; x < gif.width; x++, to += 3) {
-            uint8_t index = indexes[(size_t)n * (size_t)gif.width + (size_t)x];
-            memcpy(to, index < gif.colours ? gif.palette + 3 * index : black, 3);
-        }
+    int width = 0, height = 0, channels = 0;
+    vp_result result = is_too_large(screen_width, screen_height)
+                           ? vp_error_set(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels") : VP_OK;
+    memcpy(copy, file, bytes);
+    if (result == VP_OK && open_gif(&gif, copy, bytes))
+        frame = stbi_load_from_memory(copy, (int)bytes, &width, &height, &channels, 3);
+    if (result == VP_OK && !frame) result = vp_error_set(error, VP_ERR_FORMAT, -1, "", "truncated or damaged GIF");
+    if (result == VP_OK) {
+        rgb = resize(NULL, pixels, 3);
+        for (size_t i = 0; i < pixels; i++) memcpy(rgb + 3 * i, gif.background ? gif.background : black, 3);
+        for (int32_t y = 0; y < height; y++)
+            memcpy(rgb + 3 * ((size_t)(gif.top + y) * (size_t)screen_width + (size_t)gif.left),
+                   frame + 3 * (size_t)y * (size_t)width, 3 * (size_t)width);
+        result = take_pixels(rgb, screen_width, screen_height, image);
+        free(rgb);
     }
-    if (result == VP_OK) result = take_pixels(rgb, gif.screen_width, gif.screen_height, image);
-    FREE_ALL(rgb, indexes);
+    FREE_ALL(copy, frame);
     return result;
 }
 

@@ -252,8 +252,8 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
     legend_close(out);
     text_add_string(out,
                     "<svg class=\"flame\" role=\"group\" aria-label=\"Flame chart\"></svg>\n<noscript><p>The chart "
-                    "needs JavaScript, which does not run here. The tables below are complete.</p></noscript>\n");
-    figure_close(out);
+                    "needs JavaScript, which does not run here. The tables below are complete.</p></noscript>"
+                    "</figure>\n");
     text_add_string(out,
                     "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Views "
                     "and keys are those of speedscope: 1 Time Order, 2 Left Heavy (equal names together, the longest "

@@ -6,20 +6,11 @@
 #include "vlmprof.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-void page_add(struct text_buffer *out, const char *format, ...) {
-    char line[LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    text_add_string(out, line);
-}
 void page_text(struct text_buffer *out, const char *text) {
     size_t left = strlen(text);
     while (left) {
@@ -125,19 +116,30 @@ void page_heads(struct text_buffer *out, page_head kind, const char *names) {
                  kind == HEAD_FIXED ? "" : "<button>", (int)strcspn(name, "|"), name,
                  kind == HEAD_FIXED ? "" : "</button>");
 }
+static void add_rows(struct text_buffer *out, const struct text_list *cells, size_t first, size_t columns) {
+    text_add_string(out, "</thead><tbody>\n");
+    for (size_t i = first; i < cells->count; i++) {
+        if (i % columns == 0) text_add_string(out, "<tr>");
+        page_add(out, i % columns ? "<td>" : "<th scope=\"row\">");
+        page_text(out, cells->items[i]);
+        if ((i + 1) % columns == 0) text_add_string(out, "</tr>\n");
+    }
+    text_add_string(out, "</tbody></table></div>\n");
+}
 void page_table_of(struct text_buffer *out, const char *caption, const struct table *table) {
     struct text_list cells = {NULL, 0};
     const size_t columns = table_texts(&cells, table);
     page_table_open(out, caption, 1);
     for (size_t i = 0; i < columns; i++) page_heads(out, i ? HEAD_NUMBERS : HEAD_TEXTS, cells.items[i]);
-    text_add_string(out, "</thead><tbody>\n");
-    for (size_t i = columns; i < cells.count; i++) {
-        if (i % columns == 0) text_add_string(out, "<tr>");
-        page_element(out, i % columns ? "td" : "th", cells.items[i]);
-        if ((i + 1) % columns == 0) text_add_string(out, "</tr>\n");
-    }
-    text_add_string(out, "</tbody></table></div>\n");
+    add_rows(out, &cells, columns, columns);
     text_list_free(&cells);
+}
+void page_cells(struct text_buffer *out, const char *caption, const char *heads, const struct text_list *cells) {
+    size_t columns = 1;
+    for (const char *at = heads; (at = strchr(at, '|')) != NULL; at++) columns++;
+    page_table_open(out, caption, 0);
+    page_heads(out, HEAD_FIXED, heads);
+    add_rows(out, cells, 0, columns);
 }
 
 /* ---- the whole page */
@@ -187,8 +189,7 @@ void page_write(struct page *page, const struct page_link *links, struct text_bu
     struct text_buffer *const parts[] = {&page->heading, &page->subtitle, &page->body};
     if (getentropy(&nonce, sizeof nonce)) nonce = hash_text(hash_text(HASH_START, page->heading.data), page->body.data);
     add_head(out, page, nonce);
-    if (page->body_class) page_add(out, "<body class=\"%s\">\n<header><h1>", page->body_class);
-    else text_add_string(out, "<body>\n<header><h1>");
+    text_add_string(out, "<body>\n<header><h1>");
     text_add(out, page->heading.data, page->heading.bytes);
     text_add_string(out, "</h1><p class=\"soft\">");
     text_add(out, page->subtitle.data, page->subtitle.bytes);

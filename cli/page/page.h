@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "results/result_read.h"
 
-/* Adds markup: numbers and our own words, never text from a file. At most LINE_BYTES at a time. */
-void page_add(struct text_buffer *out, const char *format, ...);
+/* Adds markup: numbers and our own words, never text from a file. */
+#define page_add text_add_format
 
 /* Adds a text as content, or as an attribute in quotes. Bytes that are not text are shown as U+FFFD. */
 void page_text(struct text_buffer *out, const char *text);
@@ -59,10 +59,12 @@ void page_heads(struct text_buffer *out, page_head kind, const char *names);
 struct table;
 void page_table_of(struct text_buffer *out, const char *caption, const struct table *table);
 
+/* Adds a whole table of cells, row by row; heads are separated by |. */
+void page_cells(struct text_buffer *out, const char *caption, const char *heads, const struct text_list *cells);
+
 /* A whole page. Its writer adds markup to the buffers. */
 struct page {
     struct text_buffer heading, subtitle, body;
-    const char *body_class; /* or NULL */
     int is_titled_by_both;  /* 1 if the page's title is heading and subtitle, not only the heading */
     int has_chart;          /* 1 if it includes the flame chart's style sheet and script */
 };

@@ -11,8 +11,7 @@ const make = (tag, text, parent) => {
 const press = (e, on) => e.setAttribute('aria-pressed', on)
 const isPressed = e => e.getAttribute('aria-pressed') == 'true'
 
-/* Titles of marks: a drawing without titles takes those of the previous drawing, which has the same marks. Arrow keys
- * go from mark to mark. */
+/* Titles of marks. Arrow keys go from mark to mark. */
 const tip = make('div', '', document.body)
 tip.id = 'tip'
 tip.hidden = true
@@ -27,32 +26,25 @@ const show = e => {
   const below = Math.min(at.bottom + 8, innerHeight - own.height - 4)
   tip.style.top = (at.top < own.height + 10 ? below : at.top - own.height - 8) + 'px'
 }
-let titles = []
-for (const figure of all('figure')) {
-  if (document.body.matches('.large')) figure.tabIndex = 0
-  for (const svg of all(':scope > svg', figure)) {
-    const marks = all('.m,.q,.h', svg)
-    const own = marks.map(m => {
-      const t = m.querySelector('title'), text = t?.textContent
-      t?.remove()
-      return text
-    })
-    if (own.some(t => t)) titles = own
-    if (marks.length) svg.setAttribute('role', 'group')
-    marks.forEach((m, i) => {
-      m.dataset.t = titles[i]
-      m.setAttribute('role', 'img')
-      m.setAttribute('aria-label', titles[i])
-      m.setAttribute('tabindex', i ? -1 : 0)
-    })
-    svg.onkeydown = e => {
-      const shown = marks.filter(m => m.getClientRects().length)
-      const i = shown.indexOf(document.activeElement), last = shown.length - 1
-      const to = {ArrowRight: i + 1, ArrowDown: i + 1, ArrowLeft: i - 1, ArrowUp: i - 1, Home: 0, End: last}[e.key]
-      if (to === undefined || i < 0) return
-      e.preventDefault()
-      shown[Math.min(Math.max(to, 0), last)].focus()
-    }
+for (const svg of all('figure > svg[viewBox]')) {
+  const marks = all('.m,.q', svg)
+  svg.parentNode.tabIndex = 0
+  if (marks.length) svg.setAttribute('role', 'group')
+  marks.forEach((m, i) => {
+    const title = m.querySelector('title')
+    m.dataset.t = title.textContent
+    m.setAttribute('role', 'img')
+    m.setAttribute('aria-label', title.textContent)
+    m.setAttribute('tabindex', i ? -1 : 0)
+    title.remove()
+  })
+  svg.onkeydown = e => {
+    const shown = marks.filter(m => m.getClientRects().length)
+    const i = shown.indexOf(document.activeElement), last = shown.length - 1
+    const to = {ArrowRight: i + 1, ArrowDown: i + 1, ArrowLeft: i - 1, ArrowUp: i - 1, Home: 0, End: last}[e.key]
+    if (to === undefined || i < 0) return
+    e.preventDefault()
+    shown[Math.min(Math.max(to, 0), last)].focus()
   }
 }
 const marked = e => e.target.closest?.('[data-t]')

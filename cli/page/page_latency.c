@@ -73,7 +73,7 @@ static void stack_title(const struct report *report, const struct decomposition 
     text_add_string(title, report_full_name(report->results, decomposition->file, name));
     page_add(title, ": %s ms", number_short(decomposition->mean[METRIC_TOTAL]).text);
     for (int i = 0; i < STACK_PARTS; i++)
-        if (parts[i] > 0 && !is_large(report->results->count))
+        if (parts[i] > 0)
             page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), number_short(parts[i]).text,
                      100 * parts[i] / decomposition->mean[METRIC_TOTAL]);
 }
@@ -103,22 +103,8 @@ static int by_key(const void *left_item, const void *right_item) {
     const struct ranked *left = left_item, *right = right_item;
     return left->key < right->key ? -1 : left->key > right->key ? 1 : left->at < right->at ? -1 : left->at > right->at;
 }
-enum { BAR_PX = 15, NAME_PX = 15 }; /* heights; in a narrow drawing the name is above the bar, in others next to it */
+enum { BAR_PX = 15, ROW_PX = 20 }; /* heights */
 
-/* Writes the name of a row of bars. Returns the top of the bars in px. */
-static double row_name(struct plot *plot, const char *text, double y) {
-    char name[200];
-    snprintf(name, sizeof name - 3, "%s", text);
-    text_fit(name, is_narrow(plot) ? plot->width - 8 : plot->x.from - 8);
-    if (is_narrow(plot)) plot_text(plot, plot->x.from, y + 11, "", "", name);
-    else plot_text(plot, plot->x.from - 8, y + 12, "end", "", name);
-    return is_narrow(plot) ? y + NAME_PX : y;
-}
-/* The left end of the bars in px: next to the longest name, which may take half of the drawing. */
-static double names_end(double width, double longest_px) {
-    double most = width / 2;
-    return width <= PLOT_NARROW ? 6 : longest_px > most ? most : longest_px > 60 ? longest_px : 60;
-}
 static void stack_row(const struct stack *stack, struct plot *plot, size_t index, double y) {
     const struct decomposition *decomposition = &stack->report->items[stack->rows[index].at];
     double parts[STACK_PARTS], at = 0;
@@ -126,9 +112,11 @@ static void stack_row(const struct stack *stack, struct plot *plot, size_t index
     char name[80];
     stack_parts(decomposition, stack->is_coarse, parts);
     stack_title(stack->report, decomposition, stack->is_coarse, &title);
-    y = row_name(plot, setting_text(decomposition->file, name), y);
+    setting_text(decomposition->file, name);
+    text_fit(name, plot->x.from - 8);
+    plot_text(plot, plot->x.from - 8, y + 12, "end", "", name);
     text_add_string(plot->out, "<g class=\"q\">");
-    plot_title(plot, title.data);
+    plot_title(plot->out, title.data);
     for (int i = 0; i < STACK_PARTS; i++) {
         double from = scale_place(&plot->x, at), to = scale_place(&plot->x, at + parts[i]);
         at += parts[i];
@@ -142,86 +130,26 @@ static void stack_row(const struct stack *stack, struct plot *plot, size_t index
     text_add_string(plot->out, "\n");
     free(title.data);
 }
-static void stack_rows_draw(const struct stack *stack, const char *caption, int width) {
+static void stack_rows(const struct stack *stack, const char *caption) {
     struct plot plot;
     struct span span = {0, 0};
-    double longest = 0, step = width <= PLOT_NARROW ? BAR_PX + NAME_PX + 6 : BAR_PX + 5;
+    double longest = 60;
     for (size_t i = 0; i < stack->count; i++) {
         char name[80];
-        double px = text_px(setting_text(stack->report->items[stack->rows[i].at].file, name)) + 16;
+        const double px = text_px(setting_text(stack->report->items[stack->rows[i].at].file, name)) + 16;
         span_add(&span, stack_sum(&stack->report->items[stack->rows[i].at], stack->is_coarse));
         if (px > longest) longest = px;
     }
-    plot_open(&plot, stack->out, caption, width, (double)stack->count * step + 50);
-    plot.x = scale_make(span, 0, names_end(width, longest), plot.width - 64);
-    plot.y.from = plot.height - 42;
-    plot_x_axis(&plot);
-    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"", "mean T_total, ms");
-    for (size_t i = 0; i < stack->count; i++) stack_row(stack, &plot, i, 3 + step * (double)i);
-    plot_close(&plot);
-}
-static void stack_rows(const struct stack *stack, const char *caption) {
     figure_open(stack->out, caption,
                 "Bar: one configuration. Its parts are means over the samples; the number is mean T_total, ms.", 1);
     stack_legend(stack);
-    for (int i = 0; i < drawing_count(stack->report->results->count, WIDE_COUNT); i++)
-        stack_rows_draw(stack, caption, WIDE_PX[i]);
-    figure_close(stack->out);
-}
-/* Draws a part's bars in all configurations as one path. */
-static void stack_all_bars(const struct stack *stack, const struct plot *plot, int part) {
-    page_add(plot->out, "<path class=\"a s%d\" d=\"", stack_series(part));
-    for (size_t i = 0; i < stack->count; i++) {
-        double parts[STACK_PARTS], below = 0, bottom, top;
-        double left = scale_place(&plot->x, (double)i), width = scale_place(&plot->x, (double)i + 1) - left;
-        stack_parts(&stack->report->items[stack->rows[i].at], stack->is_coarse, parts);
-        for (int k = 0; k < part; k++) below += parts[k];
-        bottom = scale_place(&plot->y, below);
-        top = scale_place(&plot->y, below + parts[part]);
-        if (bottom - top >= 0.05)
-            page_add(plot->out, "M%.1f %.1fv%.1fh%.2fv%.1fz", left, bottom, top - bottom, width * 0.94, bottom - top);
-    }
-    text_add_string(plot->out, "\"/>\n");
-}
-/* Draws a transparent field over each bar, which shows its title under the pointer. */
-static void stack_all_titles(const struct stack *stack, const struct plot *plot) {
-    for (size_t i = 0; i < stack->count; i++) {
-        struct text_buffer title = {NULL, 0, 0};
-        stack_title(stack->report, &stack->report->items[stack->rows[i].at], stack->is_coarse, &title);
-        page_add(plot->out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.2f\" height=\"%.0f\">",
-                 scale_place(&plot->x, (double)i), PLOT_TOP, (plot->x.to - plot->x.from) / (double)stack->count,
-                 plot->y.from - PLOT_TOP);
-        plot_title(plot, title.data);
-        text_add_string(plot->out, "</rect>\n");
-        free(title.data);
-    }
-}
-static void stack_all_draw(const struct stack *stack, const char *caption, int width) {
-    struct plot plot;
-    struct span y_span = {0, 0}, x_span = {0, 0};
-    x_span.high = (double)stack->count;
-    for (size_t i = 0; i < stack->count; i++)
-        span_add(&y_span, stack_sum(&stack->report->items[stack->rows[i].at], stack->is_coarse));
-    plot_open(&plot, stack->out, caption, width, 300);
-    plot.x = scale_make(x_span, 0, PLOT_LEFT, plot.width - PLOT_RIGHT);
-    plot.x.high = (double)stack->count;
-    while (plot.x.tick_count && plot.x.ticks[plot.x.tick_count - 1] > plot.x.high) plot.x.tick_count--;
-    plot.y = scale_make(y_span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
-    plot_y_axis(&plot);
+    plot_open(&plot, stack->out, caption, PLOT_WIDE, (double)stack->count * ROW_PX + 50);
+    plot.x = scale_make(span, 0, fmin(longest, plot.width / 2), plot.width - 64); /* names take at most half */
+    plot.y.from = plot.height - 42;
     plot_x_axis(&plot);
-    plot_labels(&plot, "configurations, in order of mean T_total", "mean T_total, ms");
-    for (int part = 0; part < STACK_PARTS; part++) stack_all_bars(stack, &plot, part);
-    stack_all_titles(stack, &plot);
+    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"", "mean T_total, ms");
+    for (size_t i = 0; i < stack->count; i++) stack_row(stack, &plot, i, 3 + ROW_PX * (double)i);
     plot_close(&plot);
-}
-/* Draws all configurations as thin bars, in the order of `rows`. */
-static void stack_all(const struct stack *stack) {
-    static const char caption[] = "All configurations, from fastest to slowest";
-    figure_open(stack->out, caption, "Bar: one configuration. Its parts are means over the samples.", 1);
-    stack_legend(stack);
-    for (int i = 0; i < drawing_count(stack->report->results->count, WIDE_COUNT); i++)
-        stack_all_draw(stack, caption, WIDE_PX[i]);
-    figure_close(stack->out);
 }
 static void page_stack(struct text_buffer *out, const struct report *report, const struct result_group *group) {
     size_t count = 0, shown = 0;
@@ -247,107 +175,8 @@ static void page_stack(struct text_buffer *out, const struct report *report, con
         part.count = shown;
         stack_rows(&part, has_front ? "Where the time of a request goes: configurations on a Pareto front"
                                     : "Where the time of a request goes: the fastest and the slowest dozen");
-        page_more_open(out, "All configurations");
-        stack_all(&all);
-        page_more_close(out);
     }
     FREE_ALL(rows, few);
-}
-
-/* ---- E1: prefill and decode by part, if kernels were timed */
-enum { PARTS_IDLE = VP_PART_COUNT, PARTS_CONFIGURATIONS = 12 };
-
-static int part_series(int part) {
-    switch (part) {
-    case VP_PART_DENSE: return 0;
-    case VP_PART_ATTENTION: return 1;
-    case VP_PART_ROUTER: return 5;
-    case VP_PART_EXPERTS: return 3;
-    case VP_PART_HEAD: return 4;
-    case PARTS_IDLE: return 8;
-    default: return SERIES_GREY;
-    }
-}
-static const char *part_text(int part) { return part == PARTS_IDLE ? "idle" : vp_part_name((vp_part)part); }
-static double part_share(const struct stage_cost *cost, int part) {
-    return part == PARTS_IDLE ? cost->idle_share : cost->parts[part];
-}
-static void parts_row(struct plot *plot, const struct decomposition *decomposition, int stage, double y) {
-    const struct stage_cost *cost = &decomposition->stages[stage];
-    char name[80], text[120];
-    double at = 0;
-    setting_text(decomposition->file, name);
-    snprintf(text, sizeof text, "%s %s", vp_stage_name((vp_stage)stage), name);
-    y = row_name(plot, text, y);
-    text_add_string(plot->out, "<g class=\"q\">");
-    if (plot->has_titles) {
-        page_add(plot->out, "<title>%s", vp_stage_name((vp_stage)stage));
-        for (int part = 0; part <= PARTS_IDLE; part++)
-            if (part_share(cost, part) > 0)
-                page_add(plot->out, "\n%s %.1f %%", part_text(part), 100 * part_share(cost, part));
-        text_add_string(plot->out, "</title>");
-    }
-    for (int part = 0; part <= PARTS_IDLE; part++) {
-        double from = scale_place(&plot->x, 100 * at), to;
-        if (!(part_share(cost, part) > 0)) continue;
-        at += part_share(cost, part);
-        to = scale_place(&plot->x, 100 * at);
-        if (to - from >= 0.05)
-            page_add(plot->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>",
-                     part_series(part), from, y, to - from, (int)BAR_PX);
-    }
-    text_add_string(plot->out, "</g>\n");
-}
-/* The first files of a data set whose kernels were timed, by index in results->files; their parts, and the px that
- * their names need. Returns the number of files. */
-static size_t collect_parts(const struct report *report, const struct result_group *group,
-                            size_t files[PARTS_CONFIGURATIONS], int is_shown[PARTS_IDLE + 1], double *name_px) {
-    size_t count = 0;
-    for (size_t i = group->first; i < group->first + group->count && count < PARTS_CONFIGURATIONS; i++) {
-        const struct stage_cost *stages = report->items[i].stages;
-        char name[80];
-        double px = text_px(setting_text(report->items[i].file, name)) + 72;
-        if (!stage_has_parts(&stages[VP_STAGE_PREFILL]) && !stage_has_parts(&stages[VP_STAGE_DECODE])) continue;
-        for (int k = 0; k < PART_STAGE_COUNT; k++)
-            for (int part = 0; part <= PARTS_IDLE; part++)
-                is_shown[part] |= part_share(&stages[PART_STAGES[k]], part) >= 0.0005;
-        if (px > *name_px) *name_px = px;
-        files[count++] = i;
-    }
-    return count;
-}
-static void page_parts(struct text_buffer *out, const struct report *report, const struct result_group *group) {
-    static const char caption[] = "Parts of prefill and decode (--kernel_pass), at most a dozen configurations";
-    const struct span span = {0, 100};
-    double longest = 0;
-    int is_shown[PARTS_IDLE + 1] = {0};
-    size_t files[PARTS_CONFIGURATIONS], count = collect_parts(report, group, files, is_shown, &longest);
-    if (!count) return;
-    figure_open(out, caption,
-                "Bar: one stage of one configuration. Its parts are shares of the stage's time on the device, summed "
-                "over the requests whose kernels were timed.",
-                1);
-    legend_open(out);
-    for (int part = 0; part <= PARTS_IDLE; part++)
-        if (is_shown[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, SIGN_BAR, part_text(part));
-    legend_close(out);
-    for (int drawing = 0; drawing < drawing_count(report->results->count, WIDE_COUNT); drawing++) {
-        const int width = WIDE_PX[drawing];
-        double step = width <= PLOT_NARROW ? BAR_PX + NAME_PX + 4 : BAR_PX + 3;
-        struct plot plot;
-        plot_open(&plot, out, caption, width, (double)count * (PART_STAGE_COUNT * step + 6) + 50);
-        plot.x = scale_make(span, 0, names_end(width, longest), plot.width - 34);
-        plot.y.from = plot.height - 42;
-        plot_x_axis(&plot);
-        plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
-                  "% of the stage's time on the device");
-        for (size_t i = 0; i < count; i++)
-            for (int k = 0; k < PART_STAGE_COUNT; k++)
-                parts_row(&plot, &report->items[files[i]], PART_STAGES[k],
-                          3 + (PART_STAGE_COUNT * step + 6) * (double)i + step * k);
-        plot_close(&plot);
-    }
-    figure_close(out);
 }
 
 /* ---- E1: scaling */
@@ -442,47 +271,40 @@ static const char *curve_note(const char *name, size_t count) {
            "Whiskers: 95 % interval of the mean, for at least 6 samples. Line: least squares through all samples; its "
            "slope is in the legend.";
 }
-/* Draws the curves. If there are many, those whose slopes are evenly spread from smallest to largest have marks and a
- * colour, and all others are thin lines. */
-static void curves_draw(struct text_buffer *out, const struct report *report, const struct curve_plot *collected,
-                        const char *caption, int width) {
-    const struct curve *curves = report->curves.items, *first = curves + collected->order[0].at;
-    struct plot plot;
-    char label[256];
-    plot_open(&plot, out, caption, width, width <= PLOT_NARROW ? 270 : 320);
-    snprintf(label, sizeof label, "%s, ms", first->y_name);
-    plot_frame(&plot, collected->x_span, 0, collected->y_span, 0, first->x_name, label);
-    for (size_t i = 0; i < collected->count; i++)
-        if (shown_at(i, collected->count, CURVES_SHOWN) < 0) curve_line(&plot, &curves[collected->order[i].at], "t");
-    for (size_t i = 0; i < collected->count; i++) {
-        int at = shown_at(i, collected->count, CURVES_SHOWN);
-        if (at < 0) continue;
-        colour_open(out, COLOUR_SERIES, at, 0);
-        curve_line(&plot, &curves[collected->order[i].at], "l");
-        curve_marks(&plot, &curves[collected->order[i].at], at);
-        text_add_string(out, "</g>\n");
-    }
-    plot_close(&plot);
-}
-/* Draws a plot of the curves of one name. */
+/* Draws a plot of the curves of one name. If there are many, those whose slopes are evenly spread from smallest to
+ * largest have marks and a colour, and all others are thin lines. */
 static void page_curves(struct text_buffer *out, const struct report *report, size_t group, const char *name) {
     struct curve_plot collected;
     collect_curves(report, group, name, &collected);
     if (collected.count) {
-        const struct curve *first = report->curves.items + collected.order[0].at;
-        char caption[256];
+        const struct curve *curves = report->curves.items, *first = curves + collected.order[0].at;
+        struct plot plot;
+        char caption[256], label[256];
+        snprintf(label, sizeof label, "%s, ms", first->y_name);
         snprintf(caption, sizeof caption, "%s against %s", first->y_name, first->x_name);
         figure_open(out, caption, curve_note(name, collected.count), 0);
         curves_legend(out, report, &collected);
-        for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
-            curves_draw(out, report, &collected, caption, HALF_PX[i]);
-        figure_close(out);
+        plot_open(&plot, out, caption, PLOT_HALF, 320);
+        plot_frame(&plot, collected.x_span, 0, collected.y_span, 0, first->x_name, label);
+        for (size_t i = 0; i < collected.count; i++)
+            if (shown_at(i, collected.count, CURVES_SHOWN) < 0) curve_line(&plot, &curves[collected.order[i].at], "t");
+        for (size_t i = 0; i < collected.count; i++) {
+            const int at = shown_at(i, collected.count, CURVES_SHOWN);
+            if (at < 0) continue;
+            colour_open(out, COLOUR_SERIES, at, 0);
+            curve_line(&plot, &curves[collected.order[i].at], "l");
+            curve_marks(&plot, &curves[collected.order[i].at], at);
+            text_add_string(out, "</g>\n");
+        }
+        plot_close(&plot);
     }
     free(collected.order);
 }
 
 /* ---- the sections */
 void page_stages(struct text_buffer *out, const struct report *report) {
+    struct text_buffer heads = {NULL, 0, 0};
+    struct text_list cells = {NULL, 0};
     page_section_open(out, "stages", "Where the time goes");
     page_items(out, &report->findings, report->stage_findings, report->findings.count);
     /* for servers, the findings explain that there is nothing to draw */
@@ -490,9 +312,14 @@ void page_stages(struct text_buffer *out, const struct report *report) {
         page_set_open(out, report->results, group);
         text_add_string(out, "<div class=\"grid\">");
         page_stack(out, report, &report->results->groups[group]);
-        page_parts(out, report, &report->results->groups[group]);
         text_add_string(out, "</div></div>\n");
     }
+    if (parts_cells(report, &heads, &cells)) {
+        page_element(out, "h3", "Parts of prefill and decode, % of their time on the device (--kernel_pass)");
+        page_cells(out, "Parts of prefill and decode", heads.data, &cells);
+    }
+    free(heads.data);
+    text_list_free(&cells);
     page_section_close(out);
 }
 void page_scaling(struct text_buffer *out, const struct report *report) {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* ---- E3: predicted against measured latency, by models that never saw the configuration */
-enum { HELD_DOTS = 1500, HELD_DOTS_LARGE = 300, EXPERTS_ASSUMED = 64 };
+enum { HELD_DOTS = 1500, EXPERTS_ASSUMED = 64 };
 
 static int64_t experts_said(const struct results *results) {
     int64_t said = results->count && knobs_are_dense(&results->files[0].knobs) ? 0 : -1;
@@ -36,8 +36,8 @@ static size_t held_pairs(const struct measurements *measurements, const double *
     }
     return count;
 }
-static void held_dots(struct plot *plot, const double *measured, const double *predicted, size_t count, size_t most) {
-    size_t stride = count / most + 1;
+static void held_dots(struct plot *plot, const double *measured, const double *predicted, size_t count) {
+    size_t stride = count / HELD_DOTS + 1;
     text_add_string(plot->out, "<path class=\"d\" d=\"");
     for (size_t i = 0; i < count; i += stride)
         page_add(plot->out, "M%.1f %.1fh0", scale_place(&plot->x, measured[i]), scale_place(&plot->y, predicted[i]));
@@ -72,6 +72,7 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
                        : part == VP_LATENCY_DECODE  ? 1
                                                     : 2;
     struct span span = span_none();
+    struct plot plot;
     char caption[320];
     for (size_t i = 0; i < count; i++) {
         span_add(&span, pairs[i]);
@@ -90,21 +91,16 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
              number_short(errors->mae).text, number_short(errors->p95_absolute).text,
              number_formatted(fabs(errors->bias) < 1 ? "%+.3f" : "%+.2f", errors->bias).text,
              number_formatted("%.4f", errors->r2).text, count);
-    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++) {
-        struct plot plot;
-        plot_open(&plot, out, caption, HALF_PX[i], HALF_PX[i] <= PLOT_NARROW ? 300 : 340);
-        plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured " ESTIMATE_LOCATION ", ms",
-                   "predicted " ESTIMATE_LOCATION ", ms");
-        plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
-                     scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
-        colour_open(out, COLOUR_SERIES, series, 0);
-        held_dots(&plot, pairs, pairs + capacity, count,
-                  is_large(report->results->count) ? HELD_DOTS_LARGE : HELD_DOTS);
-        held_marks(&plot, report, pairs, pairs + capacity, files, count);
-        text_add_string(out, "</g>\n");
-        plot_close(&plot);
-    }
-    figure_close(out);
+    plot_open(&plot, out, caption, PLOT_HALF, 340);
+    plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured " ESTIMATE_LOCATION ", ms",
+               "predicted " ESTIMATE_LOCATION ", ms");
+    plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
+                 scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
+    colour_open(out, COLOUR_SERIES, series, 0);
+    held_dots(&plot, pairs, pairs + capacity, count);
+    held_marks(&plot, report, pairs, pairs + capacity, files, count);
+    text_add_string(out, "</g>\n");
+    plot_close(&plot);
 }
 /* Draws the figure of a part, unless fewer than two rows have both values. */
 static void page_held_out(struct text_buffer *out, const struct report *report, const struct measurements *measurements,
@@ -117,76 +113,26 @@ static void page_held_out(struct text_buffer *out, const struct report *report, 
         held_figure(out, report, part, pairs, measurements->count, files, count, &errors);
     FREE_ALL(pairs, files);
 }
-/* Adds a row of the table: errors of predictions by one kind of features. */
-static void held_row(struct text_buffer *out, const char *features, const char *rows, const char *part,
-                     const struct part_errors *errors) {
-    struct text_list cells = {NULL, 0};
-    if (!errors->of.count) return;
-    error_row(&cells, features, rows, errors);
-    page_add(out, "<tr><td>%s</td>", part);
-    for (size_t i = 0; i < cells.count; i++) page_element(out, "td", cells.items[i]);
-    text_add_string(out, "</tr>\n");
-    text_list_free(&cells);
-}
-/* Adds the table of errors, in sample and held out, with the baselines and warnings. */
-static void page_errors(struct text_buffer *out, const struct evaluation *evaluation) {
-    const struct part_errors *held_out[ESTIMATE_KINDS];
-    struct text_list warnings = {NULL, 0};
-    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) held_out[kind] = evaluation->errors[kind][SPLIT_CONFIG];
-    if (!held_out[VP_LATENCY_PHYSICAL][ESTIMATE_TOTAL].of.count) return;
-    warn_of_errors(held_out, VP_LATENCY_PHYSICAL, &warnings);
-    page_items(out, &warnings, 0, warnings.count);
-    text_list_free(&warnings);
-    page_table_open(out, "Errors", 0);
-    page_heads(out, HEAD_FIXED, "stage|features|rows predicted|" ERROR_COLUMNS);
-    text_add_string(out, "</tr></thead><tbody>\n");
-    for (int part = 0; part < ESTIMATE_PARTS; part++)
-        for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
-            for (int split = kind == VP_LATENCY_PHYSICAL ? SPLIT_NONE : SPLIT_CONFIG; split <= SPLIT_CONFIG; split++)
-                held_row(out, ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split], part_name(part),
-                         &evaluation->errors[kind][split][part]);
-    text_add_string(out, "</tbody></table></div>\n");
-}
-/* Predicts in sample and held out with each kind of features. *predicted gets the last held-out predictions of the
- * physical features. A kind that cannot be fitted has no errors. */
-static void evaluate_for_page(const struct measurements *measurements, struct evaluation *evaluation,
-                              double *predicted) {
-    vp_latency_model *fits = zeroed(1, sizeof *fits);
-    memset(evaluation, 0, sizeof *evaluation);
-    for (int kind = ESTIMATE_KINDS - 1; kind >= 0 && measurements->count; kind--)
-        for (int split = SPLIT_NONE; split <= SPLIT_CONFIG; split++) {
-            if (split == SPLIT_NONE
-                && vp_latency_fit(features_of(measurements, kind), measurements->requests, measurements->measured,
-                                  measurements->count, fits, NULL)
-                       != VP_OK)
-                continue;
-            if (split == SPLIT_NONE) estimator_predict_rows(fits, measurements, predicted);
-            else estimator_predict_left_out(features_of(measurements, kind), measurements, SPLIT_CONFIG, predicted);
-            add_totals(measurements, predicted);
-            errors_of(measurements, predicted, evaluation->errors[kind][split]);
-        }
-    free(fits);
-}
 static void page_fitted(struct text_buffer *out, const struct report *report) {
     static const int parts[] = {ESTIMATE_TOTAL, VP_LATENCY_VISION, VP_LATENCY_PREFILL, VP_LATENCY_DECODE};
     int64_t experts = experts_said(report->results);
-    struct evaluation *evaluation = resize(NULL, 1, sizeof *evaluation);
     struct measurements measurements;
     double *predicted;
     struct own_knobs own = {.count = 0};
     if (!own_knobs_find(report->results, &own)) own_knobs_free(&own); /* too many: their effects stay in the errors */
     measurements_read(&measurements, report->results, experts >= 0 ? experts : (int64_t)EXPERTS_ASSUMED, &own);
     predicted = resize(NULL, measurements.count, ESTIMATE_PARTS * sizeof *predicted);
-    evaluate_for_page(&measurements, evaluation, predicted);
+    estimator_predict_left_out(features_of(&measurements, VP_LATENCY_PHYSICAL), &measurements, SPLIT_CONFIG,
+                               predicted);
+    add_totals(&measurements, predicted);
     text_add_string(
         out, "<p class=\"soft\">Each configuration is predicted by a model of all others, which is linear in physical "
              "features with no negative coefficient. Predicted: "
              "the " ESTIMATE_LOCATION " time of requests with these inputs; measured: "
              "each sample's " ESTIMATE_LOCATION " over its runs. Large marks: " ESTIMATE_LOCATION
              "s of configurations; dots: samples; "
-             "dashed: equal. Bias: the " ESTIMATE_LOCATION " of predicted - measured. Baselines: seed: linear in the "
-             "experiments' inputs; mean: "
-             "the " ESTIMATE_LOCATION " of the other configurations.");
+             "dashed: equal. Bias: the " ESTIMATE_LOCATION " of predicted - measured. vlmprof fit prints all errors, "
+             "with those of simpler models.");
     if (experts < 0)
         page_add(out, " The files do not contain the model's number of experts: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid\">");
@@ -198,9 +144,7 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
         text_add_string(
             out, "<p>Nothing can be predicted: the files contain only one configuration, or have no token counts or "
                  "stage times.</p>");
-    page_errors(out, evaluation);
     own_knobs_free(&own);
-    free(evaluation);
     measurements_free(&measurements);
     free(predicted);
 }

@@ -66,7 +66,7 @@ static void full_line(struct plot *plot, const struct tradeoff *tradeoff, const 
     }
 }
 static void pruning_draw(struct text_buffer *out, const struct tradeoff *tradeoff, const struct pruned_rows *rows,
-                         const char *caption, int width) {
+                         const char *caption) {
     struct span x_span = {0, 100}, y_span = span_none();
     struct plot plot;
     for (size_t i = 0; i < rows->count; i++) {
@@ -74,7 +74,7 @@ static void pruning_draw(struct text_buffer *out, const struct tradeoff *tradeof
         if (rows->items[i].full < tradeoff->config_count)
             span_add(&y_span, tradeoff->points[rows->items[i].full].accuracy);
     }
-    plot_open(&plot, out, caption, width, width == PLOT_WIDE ? 420 : 340);
+    plot_open(&plot, out, caption, PLOT_WIDE, 420);
     plot_frame(&plot, x_span, 0, y_span, 0, "image tokens kept, %", "accuracy");
     for (size_t i = 0; i < rows->count; i++) full_line(&plot, tradeoff, rows, i);
     for (size_t i = 0; i < rows->count; i++) row_mark(&plot, rows, i);
@@ -97,9 +97,7 @@ static void pruning_show(struct text_buffer *out, const struct report *report, s
             legend_item(out, COLOUR_SERIES, colour_of(method_at(rows, i)), 0, method_at(rows, i),
                         rows->items[i].method);
     legend_close(out);
-    for (int i = 0; i < drawing_count(report->results->count, WIDE_COUNT); i++)
-        pruning_draw(out, tradeoff, rows, caption, WIDE_PX[i]);
-    figure_close(out);
+    pruning_draw(out, tradeoff, rows, caption);
     text_add_string(out, "<p>Points: differences in accuracy, paired over the samples, compared with no pruning and "
                          "with the same number of random tokens (within 5 %), with 95 % intervals. Prefill: speedup "
                          "factor, including the stage prune.</p>\n");

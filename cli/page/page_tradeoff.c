@@ -2,6 +2,7 @@
 #include "page/report_page.h"
 
 #include "base/document.h"
+#include "base/table.h"
 #include "page/page.h"
 #include "page/plot.h"
 #include "report/report_text.h"
@@ -109,7 +110,7 @@ static void front_names(struct plot *plot, const struct report *report, const st
     free(boxes);
 }
 static void front_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
-                       const char *caption, int width) {
+                       const char *caption) {
     struct span x_span = span_none(), y_span = span_none();
     struct plot plot;
     char label[64];
@@ -121,7 +122,7 @@ static void front_draw(struct text_buffer *out, const struct report *report, con
         span_add_estimate(&y_span, point_accuracy(&tradeoff->points[i]));
     }
     span_room(&y_span, 1);
-    plot_open(&plot, out, caption, width, width == PLOT_NARROW ? 340 : 380);
+    plot_open(&plot, out, caption, PLOT_WIDE, 380);
     snprintf(label, sizeof label, "%s of %s, %s", percentile_text(report->settings.percentile),
              METRIC_KEYS[report->settings.axis], TERMS[report->settings.axis].unit);
     plot_frame(&plot, x_span, span_is_wide(x_span), y_span, 0, label, "accuracy");
@@ -148,9 +149,7 @@ static void page_front(struct text_buffer *out, const struct report *report, con
     legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
     legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; stronger colour: more often on the front when resampled");
     legend_close(out);
-    for (int i = 0; i < drawing_count(report->results->count, WIDE_COUNT); i++)
-        front_draw(out, report, tradeoff, caption, WIDE_PX[i]);
-    figure_close(out);
+    front_draw(out, report, tradeoff, caption);
 }
 
 /* ---- E2: effects of the knobs */
@@ -214,7 +213,7 @@ static vp_estimate level_mean(const struct tradeoff *tradeoff, int32_t knob, int
     return whole;
 }
 static void main_effect_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
-                             int32_t knob, int which, const char *caption, int width) {
+                             int32_t knob, int which, const char *caption) {
     struct span span = span_none();
     double mean = tradeoff->effects[which][0].estimate;
     char label[48];
@@ -222,7 +221,7 @@ static void main_effect_draw(struct text_buffer *out, const struct report *repor
     for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++)
         span_add_estimate(&span, level_mean(tradeoff, knob, i, which));
     span_room(&span, which);
-    plot_open(&plot, out, caption, width, 260);
+    plot_open(&plot, out, caption, PLOT_HALF, 260);
     plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
     plot_levels(&plot, report, tradeoff, knob);
     plot_y_axis(&plot);
@@ -256,9 +255,7 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
                     : "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
                       "the mean of all configurations (dashed).",
                 0);
-    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
-        main_effect_draw(out, report, tradeoff, knob, which, caption, HALF_PX[i]);
-    figure_close(out);
+    main_effect_draw(out, report, tradeoff, knob, which, caption);
 }
 /* The mean at a pair of levels: the sum of its effects. */
 static double pair_mean(const struct tradeoff *tradeoff, int which, int32_t knob_a, int32_t level_a, int32_t knob_b,
@@ -301,7 +298,7 @@ static void interaction_line(struct plot *plot, const struct report *report, con
     text_add_string(plot->out, "</g>\n");
 }
 static void interaction_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
-                             const struct knob_pair *pair, const char *caption, int width) {
+                             const struct knob_pair *pair, const char *caption) {
     int32_t levels = tradeoff->knobs.level_counts[pair->knob_a], lines = tradeoff->knobs.level_counts[pair->knob_b];
     int shown = lines < LINES_SHOWN ? lines : LINES_SHOWN;
     struct span span = span_none();
@@ -311,7 +308,7 @@ static void interaction_draw(struct text_buffer *out, const struct report *repor
         for (int32_t k = 0; k < lines; k++)
             span_add(&span, pair_mean(tradeoff, pair->which, pair->knob_a, i, pair->knob_b, k));
     span_room(&span, pair->which);
-    plot_open(&plot, out, caption, width, 280);
+    plot_open(&plot, out, caption, PLOT_HALF, 280);
     plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
     plot_levels(&plot, report, tradeoff, pair->knob_a);
     plot_y_axis(&plot);
@@ -347,60 +344,7 @@ static void page_interaction(struct text_buffer *out, const struct report *repor
                         report_level_text(tradeoff, report->results, tradeoff->knob_of[pair->knob_b], k, level));
     }
     legend_close(out);
-    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
-        interaction_draw(out, report, tradeoff, pair, caption, HALF_PX[i]);
-    figure_close(out);
-}
-static int32_t share_terms(const struct tradeoff *tradeoff) {
-    int32_t knobs = tradeoff->knobs.knob_count;
-    return knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0) + 1;
-}
-static void shares_draw(struct text_buffer *out, const struct tradeoff *tradeoff, const char *caption, int width) {
-    int32_t knobs = tradeoff->knobs.knob_count, terms = share_terms(tradeoff);
-    struct plot plot;
-    struct span span = {0, 100};
-    for (int32_t term = 0; term < terms; term++)
-        for (int which = 0; which < 2 && tradeoff->shares[which]; which++)
-            span_add(&span, 100 * tradeoff->shares[which][term]);
-    if (span.low < 0) span.low = 0; /* in a grid with holes, bars start at 0 */
-    plot_open(&plot, out, caption, width, 34.0 * terms + 50);
-    plot.x = scale_make(span, 0, width <= PLOT_NARROW ? 138 : 170, plot.width - 64);
-    plot.y.from = plot.height - 42;
-    plot_x_axis(&plot);
-    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
-              "share of the variance, %");
-    for (int32_t term = 0, first = 0, second = 0; term < terms; term++) {
-        char name[80] = "remainder";
-        double y = 4 + 34.0 * term;
-        if (term < knobs) snprintf(name, sizeof name, "%s", KNOBS[tradeoff->knob_of[term]].axis);
-        else if (term < terms - 1) {
-            if (++second == knobs) second = ++first + 1;
-            snprintf(name, sizeof name, "%s x %s", KNOBS[tradeoff->knob_of[first]].axis,
-                     KNOBS[tradeoff->knob_of[second]].axis);
-        }
-        plot_text(&plot, plot.x.from - 8, y + 18, "end", "", name);
-        for (int which = 0; which < 2 && tradeoff->shares[which]; which++) {
-            double share = 100 * tradeoff->shares[which][term], end = scale_place(&plot.x, share > 0 ? share : 0);
-            colour_open(out, COLOUR_SERIES, which, 0);
-            page_add(out, "<rect class=\"b\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\"/>", plot.x.from,
-                     y + 13 * which, end - plot.x.from);
-            plot_text(&plot, end + 6, y + 10 + 13 * which, "", "", number_formatted("%.1f %%", share).text);
-            text_add_string(out, "</g>\n");
-        }
-    }
-    plot_close(&plot);
-}
-/* Draws the shares of the variance between configurations as bars. */
-static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff) {
-    static const char caption[] = "Causes of differences between configurations: shares of the variance";
-    figure_open(out, caption,
-                "Bar: share of a knob, or of two together, in the variance between the means of configurations.", 1);
-    legend_open(out);
-    legend_item(out, COLOUR_SERIES, 0, 0, SIGN_BAR, "latency");
-    if (tradeoff->shares[1]) legend_item(out, COLOUR_SERIES, 1, 0, SIGN_BAR, "accuracy");
-    legend_close(out);
-    for (int i = 0; i < WIDE_COUNT; i++) shares_draw(out, tradeoff, caption, WIDE_PX[i]);
-    figure_close(out);
+    interaction_draw(out, report, tradeoff, pair, caption);
 }
 static void page_coupling(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
     if (!tradeoff->order) {
@@ -410,7 +354,12 @@ static void page_coupling(struct text_buffer *out, const struct report *report, 
         return;
     }
     if (tradeoff->shares[0]) {
-        page_shares(out, tradeoff);
+        struct table shares = variance_shares(tradeoff);
+        text_add_string(out, "<div class=\"wide\"><p>Shares of the variance between the configurations' means, "
+                             "%</p>\n");
+        page_table_of(out, "Shares of the variance", &shares);
+        text_add_string(out, "</div>");
+        free((void *)shares.rows);
         page_more_open(out, "Latency and accuracy by each knob, and by pairs of knobs");
     }
     for (int32_t first = 0; first < tradeoff->knobs.knob_count; first++)

@@ -84,12 +84,6 @@ static struct number_text scale_text(const struct scale *scale, double value) {
 #define LETTER_PX 6.4 /* the width of an 11 px letter, rounded up so that texts do not touch */
 
 double text_px(const char *text) { return LETTER_PX * (double)text_width(text); }
-const int WIDE_PX[WIDE_COUNT] = {PLOT_WIDE, PLOT_MIDDLE, PLOT_NARROW}, HALF_PX[HALF_COUNT] = {PLOT_HALF, PLOT_NARROW};
-
-enum { LARGE_FROM = 400 };
-int is_large(size_t configurations) { return configurations > LARGE_FROM; }
-int drawing_count(size_t configurations, int count) { return is_large(configurations) ? 1 : count; }
-int is_narrow(const struct plot *plot) { return plot->width <= PLOT_NARROW; }
 void text_fit(char *text, double px) {
     size_t most = (size_t)(px / LETTER_PX), width = 0;
     if (text_width(text) <= most) return;
@@ -102,14 +96,12 @@ void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, 
     plot->out = out;
     plot->width = width;
     plot->height = height;
-    plot->has_titles = width >= PLOT_WIDE || (width >= PLOT_HALF && width < PLOT_MIDDLE);
-    page_add(out,
-             "<svg class=\"w%.0f\" viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"",
-             width, width, height, width * (is_narrow(plot) ? 1.5 : 1.15));
+    page_add(out, "<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width, height,
+             width * 1.15);
     page_text(out, caption);
     text_add_string(out, "\">\n");
 }
-void plot_close(struct plot *plot) { text_add_string(plot->out, "</svg>\n"); }
+void plot_close(struct plot *plot) { text_add_string(plot->out, "</svg></figure>\n"); }
 void figure_open(struct text_buffer *out, const char *caption, const char *note, int is_wide) {
     page_add(out, "<figure%s><figcaption>", is_wide ? " class=\"wide\"" : "");
     page_text(out, caption);
@@ -117,12 +109,10 @@ void figure_open(struct text_buffer *out, const char *caption, const char *note,
     page_text(out, note);
     text_add_string(out, "</span></figcaption>\n");
 }
-void figure_close(struct text_buffer *out) { text_add_string(out, "</figure>\n"); }
-void plot_title(const struct plot *plot, const char *title) {
-    if (!plot->has_titles) return;
-    text_add_string(plot->out, "<title>");
-    page_text(plot->out, title);
-    text_add_string(plot->out, "</title>");
+void plot_title(struct text_buffer *out, const char *title) {
+    text_add_string(out, "<title>");
+    page_text(out, title);
+    text_add_string(out, "</title>");
 }
 void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *more, const char *text) {
     page_add(plot->out, "<text x=\"%.1f\" y=\"%.1f\"%s%s%s%s>", x, y, *anchor ? " text-anchor=\"" : "", anchor,
@@ -204,11 +194,9 @@ static void mark_add(struct text_buffer *out, int sign, double x, double y, doub
 void plot_mark(const struct plot *plot, int sign, double x, double y, double radius, double opacity,
                const char *title) {
     mark_add(plot->out, sign, x, y, radius, opacity);
-    if (plot->has_titles) {
-        text_add_string(plot->out, ">");
-        plot_title(plot, title);
-        text_add_string(plot->out, sign % 5 ? "</path>\n" : "</circle>\n");
-    } else text_add_string(plot->out, "/>\n");
+    text_add_string(plot->out, ">");
+    plot_title(plot->out, title);
+    text_add_string(plot->out, sign % 5 ? "</path>\n" : "</circle>\n");
 }
 void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical) {
     if (isfinite(horizontal.low) && isfinite(horizontal.high) && horizontal.low > (plot->x.is_log ? 0 : -HUGE_VAL))

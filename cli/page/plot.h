@@ -28,18 +28,10 @@ double scale_place(const struct scale *scale, double value); /* px of a value */
 /* ---- a plot */
 enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 }; /* px around a frame */
 
-/* A figure contains several drawings of one plot. The style sheet shows the widest one with readable letters. */
-enum { PLOT_WIDE = 1000, PLOT_MIDDLE = 700, PLOT_HALF = 520, PLOT_NARROW = 320, WIDE_COUNT = 3, HALF_COUNT = 2 };
-extern const int WIDE_PX[WIDE_COUNT], HALF_PX[HALF_COUNT]; /* widths of the drawings, the widest first */
+enum { PLOT_WIDE = 1000, PLOT_HALF = 520 }; /* widths of drawings; on a small screen, figures scroll sideways */
 
-/* The number of drawings on a page. A page of very many configurations has only the widest one, so that it stays small:
- * the body has the class "large", and figures scroll sideways. */
-int is_large(size_t configurations);
-int drawing_count(size_t configurations, int count);
-
-/* has_titles: only the widest drawing has titles; the script copies them to the others. */
 struct plot {
-    struct text_buffer *out; double width, height; struct scale x, y; int has_titles;
+    struct text_buffer *out; double width, height; struct scale x, y;
 };
 
 double text_px(const char *text); /* the width of a text in a plot, rounded up */
@@ -47,9 +39,8 @@ double text_px(const char *text); /* the width of a text in a plot, rounded up *
 /* Cuts a text that is wider than `px` and ends it with an ellipsis. text must have room for 3 more bytes. */
 void text_fit(char *text, double px);
 
-/* Opens a figure with its caption. A legend and the drawings follow, each from plot_open to plot_close. */
+/* Opens a figure with its caption. A legend and the drawing follow, from plot_open to plot_close, which ends both. */
 void figure_open(struct text_buffer *out, const char *caption, const char *note, int is_wide);
-void figure_close(struct text_buffer *out);
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height);
 void plot_close(struct plot *plot);
 
@@ -59,7 +50,6 @@ void plot_segment(struct plot *plot, const char *style_class, double x1, double 
 void plot_labels(struct plot *plot, const char *x_label, const char *y_label);
 void plot_y_axis(struct plot *plot);
 void plot_x_axis(struct plot *plot);
-int is_narrow(const struct plot *plot);
 
 /* Draws a frame for the values of two spans. */
 void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_span, int y_log, const char *x_label,
@@ -78,7 +68,7 @@ void colour_open(struct text_buffer *out, colour_set set, int at, int count);
 void plot_mark(const struct plot *plot, int sign, double x, double y, double radius, double opacity, const char *title);
 
 /* Adds the title of the group that was just opened. The group has the class q. */
-void plot_title(const struct plot *plot, const char *title);
+void plot_title(struct text_buffer *out, const char *title);
 void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical);
 
 /* The index of the rank-th of `count` items among `most` evenly spread ones; -1 if it is not among them. */

@@ -19,80 +19,18 @@
 #include <string.h>
 
 /* ---- glossary and tables */
-/* The point of a file in its data set's trade-off, or NULL. */
-static const vp_bootstrap_point *boot_point(const struct report *report, size_t file, int *on_front) {
-    *on_front = is_on_front(report, file);
-    for (size_t group = 0; group < report->results->group_count; group++) {
-        const struct tradeoff *tradeoff = &report->tradeoffs[group];
-        for (size_t i = 0; tradeoff->points && i < tradeoff->config_count; i++)
-            if (tradeoff->group->paired[i] == file) return &tradeoff->points[i];
-    }
-    return NULL;
-}
-/* HTML lets </td> and </tr> be left out. */
-static void table_cell(struct text_buffer *out, struct number_text number) {
-    text_add_string(out, "<td>");
-    page_text(out, number.text);
-}
-/* Adds a cell with a value, followed by its interval in small print. */
-static void table_range(struct text_buffer *out, vp_estimate estimate) {
-    const struct number_text text = number_of_estimate(estimate);
-    const char *range = strchr(text.text, '[');
-    table_cell(out, number_value(estimate.value, estimate.low, estimate.high));
-    if (range) page_add(out, " <small>%s</small>", range);
-}
-/* Returns 1 if the metric comes from stage times. Reports that contain only servers omit its column. */
-static int is_of_stages(int metric) { return metric == METRIC_VISION || metric == METRIC_PREFILL; }
-static void table_row(struct text_buffer *out, const struct report *report, size_t group, size_t index) {
-    static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
-    const struct decomposition *decomposition = &report->items[index];
-    const int has_stages = !are_all_served(report->results);
-    int on_front;
-    const vp_bootstrap_point *point = boot_point(report, index, &on_front);
-    char name[160];
-    if (report->results->group_count > 1) page_add(out, "<tr data-set=\"%zu\">", group);
-    else text_add_string(out, "<tr>");
-    page_add(out, "<th scope=\"row\" data-v=\"%zu\">", index);
-    page_text(out, report_full_name(report->results, decomposition->file, name));
-    page_add(out, "<td>%zu", decomposition->file->count);
-    if (point) table_range(out, point_accuracy(point));
-    else table_range(out, file_accuracy(decomposition->file));
-    table_range(out, decomposition->p50[METRIC_TOTAL]);
-    table_cell(out, number_short(decomposition->p95[METRIC_TOTAL]));
-    for (int column = 0; column < 5; column++)
-        if (metrics[column] == METRIC_PER_TOKEN && decomposition->file->is_served
-            && result_has_few_tokens(decomposition->file)) table_cell(out, number_short((double)NAN));
-        else if (has_stages || !is_of_stages(metrics[column]))
-            table_cell(out,
-                       number_value(decomposition->p50[metrics[column]].value, decomposition->p50[metrics[column]].low,
-                                    decomposition->p50[metrics[column]].high));
-    if (!has_stages) table_cell(out, number_percent(result_cached_share(decomposition->file)));
-    if (has_stages) table_cell(out, number_formatted("%.2f", 100 * decomposition->closure));
-    table_cell(out, number_percent(decomposition->run_spread));
-    if (has_stages) table_cell(out, number_percent(decomposition->idle_share));
-    page_add(out, "<td data-v=\"%d\">%s", on_front, on_front ? "yes" : "");
-    table_cell(out, number_percent(point ? point->membership : (double)NAN));
-    text_add_string(out, "\n");
-}
 enum { TABLE_ROWS_OPEN = 24 }; /* a longer table is folded */
 static void page_table(struct text_buffer *out, const struct report *report) {
-    static const struct { const char *name; int is_of_stages; } heads[] = { /* -1 for servers */
-        {"configuration", 0}, {"samples", 0}, {"accuracy", 0}, {"T_total P50, ms", 0}, {"P95, ms", 0},
-        {"TTFT, ms", 0}, {"vision, ms", 1}, {"prefill, ms", 1}, {"decode, ms", 0}, {"TPOT, ms", 0},
-        {"cached, %", -1}, {"closure, %", 1}, {"run spread, %", 0}, {"idle, %", 1}, {"front", 0}, {"member, %", 0}};
     page_folded_open(out, "table", "All configurations", "One row each. Click a column head to sort.",
                      report->results->count <= TABLE_ROWS_OPEN);
-    text_add_string(out, "<p class=\"soft\">Times are medians over the samples, except P95. Accuracy is the mean. "
-                         "Brackets: 95 % intervals.</p>\n");
-    page_table_open(out, "All configurations", 1);
-    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
-        if (!heads[i].is_of_stages || (heads[i].is_of_stages < 0) == are_all_served(report->results))
-            page_heads(out, HEAD_NUMBERS, heads[i].name);
-    text_add_string(out, "</thead><tbody>\n");
-    for (size_t group = 0; group < report->results->group_count; group++)
-        for (size_t i = 0; i < report->results->groups[group].count; i++)
-            table_row(out, report, group, report->results->groups[group].first + i);
-    text_add_string(out, "</tbody></table></div>");
+    text_add_string(out, "<p class=\"soft\">Times are medians over the samples in ms, except P95. Accuracy is the "
+                         "mean. Brackets: 95 % intervals.</p>\n");
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        const struct table table = latency_table(report, group, 1);
+        page_set_open(out, report->results, group);
+        page_table_of(out, "All configurations", &table);
+        text_add_string(out, "</div>");
+    }
     page_folded_close(out);
 }
 /* The text that the files have at an offset of struct result_file; if they differ, the first three. */
@@ -258,7 +196,8 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
         page_list_item(out, words[i][0], words[i][1]);
     }
     for (int i = 0; i < TERM_COUNT; i++) {
-        if (is_served && (is_of_stages(i) || i == METRIC_UNACCOUNTED || i == METRIC_CLOSURE)) continue;
+        if (is_served
+            && (i == METRIC_VISION || i == METRIC_PREFILL || i == METRIC_UNACCOUNTED || i == METRIC_CLOSURE)) continue;
         if (i == METRIC_ENERGY || i == METRIC_TOKEN_ENERGY) {
             int is_known = 0;
             for (size_t k = 0; k < report->results->count; k++) is_known |= isfinite(report->items[k].mean[i]);
@@ -279,7 +218,6 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
         if (report->results->files[i].count > samples) samples = report->results->files[i].count;
-    if (is_large(report->results->count)) page.body_class = "large";
     page_name(&page.heading, report);
     page_add(&page.subtitle, "%zu configuration%s, up to %zu sample%s each", report->results->count,
              plural_s((int64_t)report->results->count), samples, plural_s((int64_t)samples));

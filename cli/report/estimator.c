@@ -3,8 +3,11 @@
 
 #include "base/console.h"
 #include "base/json.h"
+#include "base/files.h"
 #include "base/table.h"
 #include "report/model_file.h"
+#include "report/tradeoff.h"
+#include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 #include "vlmprof_latency.h"
 
@@ -60,7 +63,88 @@ double measured_part(const struct measurements *measurements, int part, size_t r
     return part == ESTIMATE_TOTAL ? measurements->total[row]
                                   : measurements->measured[row * VP_LATENCY_STAGE_COUNT + (size_t)part];
 }
-size_t pair_rows(const struct measurements *measurements, const double *predicted, int part, double *pairs) {
+/* ---- ranges */
+static void ranges_find(const struct measurements *measurements, struct number_range *ranges) {
+    const size_t count = measurements->count;
+    double *values = resize(NULL, count, sizeof *values);
+    for (int which = 0; which < ESTIMATE_KNOB_COUNT; which++) {
+        for (size_t i = 0; i < count; i++) values[i] = knob_at(&measurements->requests[i], which);
+        vp_sort_double(values, count);
+        ranges[which] = (struct number_range){values[0], values[(count - 1) / 2], values[count - 1]};
+    }
+    free(values);
+}
+static void ranges_put(vp_json_writer *writer, int count, const struct number_range *ranges) {
+    PUT(writer, KEY_OBJECT("ranges"));
+    for (int which = 0; which < count; which++) {
+        const struct number_range *range = &ranges[which];
+        PUT(writer, KEY_OBJECT(ESTIMATE_KNOBS[which].name), KEY("least", (int64_t)range->least),
+            KEY("median", (int64_t)range->median), KEY("most", (int64_t)range->most), END_OBJECT);
+    }
+    PUT(writer, END_OBJECT);
+}
+static double read_bound(struct model_reader *reader, uint32_t range, const char *key, double least) {
+    return (double)model_count(reader, range, key, (int64_t)least, 1000000000);
+}
+static void ranges_read(struct model_reader *reader, uint32_t object, int count, struct number_range *ranges) {
+    for (int which = 0; which < count && !reader->code; which++) {
+        const char *name = ESTIMATE_KNOBS[which].name;
+        struct number_range *range = &ranges[which];
+        snprintf(reader->where, sizeof reader->where, "ranges");
+        uint32_t node = model_member(reader, object, name, VP_JSON_OBJECT);
+        snprintf(reader->where, sizeof reader->where, "ranges.%s", name);
+        if (reader->code) return;
+        range->least = read_bound(reader, node, "least", 0);
+        range->median = read_bound(reader, node, "median", range->least);
+        range->most = read_bound(reader, node, "most", range->median);
+    }
+}
+/* ---- errors */
+/* The mean of the rows and its interval, which comes from each group's contribution. NaN rows do not count. */
+static vp_estimate group_mean(const double *rows, size_t count, const uint32_t *row_groups, size_t groups) {
+    size_t filled = 0, known = 0;
+    double *sums = zeroed(groups, sizeof *sums), sum = 0;
+    unsigned char *has_rows = zeroed(groups, 1);
+    vp_estimate mean = {(double)NAN, (double)NAN, (double)NAN};
+    vp_mean_interval interval;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(rows[i])) { sum += rows[i]; known++; }
+    if (known) mean.value = sum / (double)known;
+    for (size_t i = 0; i < count; i++) {
+        const size_t group = row_groups[i];
+        if (!isfinite(rows[i])) continue;
+        sums[group] += rows[i] - mean.value;
+        has_rows[group] = 1;
+    }
+    for (size_t g = 0; g < groups; g++)
+        if (has_rows[g]) sums[filled++] = sums[g];
+    for (size_t g = 0; g < filled; g++) sums[g] = mean.value + sums[g] * (double)filled / (double)known;
+    if (filled > 1 && vp_paired_t(NULL, sums, filled, ESTIMATE_LEVEL, &interval) == VP_OK) {
+        mean.low = interval.low;
+        mean.high = interval.high;
+    }
+    FREE_ALL(sums, has_rows);
+    return mean;
+}
+/* The intervals of bias and MAPE. A MAPE is never below 0. */
+static void find_intervals(const struct measurements *measurements, const double *predicted, int part,
+                           struct part_errors *errors) {
+    const double *of_part = predicted + (size_t)part * measurements->count;
+    double *rows = resize(NULL, measurements->count, sizeof *rows);
+    vp_estimate mean;
+    for (size_t i = 0; i < measurements->count; i++) rows[i] = of_part[i] - measured_part(measurements, part, i);
+    mean = group_mean(rows, measurements->count, measurements->configs, measurements->config_count);
+    errors->bias_low = mean.low;
+    errors->bias_high = mean.high;
+    for (size_t i = 0; i < measurements->count; i++) rows[i] = fabs(rows[i] / measured_part(measurements, part, i));
+    mean = group_mean(rows, measurements->count, measurements->configs, measurements->config_count);
+    errors->mape_low = mean.low < 0 ? 0 : mean.low;
+    errors->mape_high = mean.high;
+    free(rows);
+}
+/* Collects the rows of a part that have both values. pairs is double [2, measurements->count]: measured, then
+ * predicted. Returns the number of rows. */
+static size_t pair_rows(const struct measurements *measurements, const double *predicted, int part, double *pairs) {
     size_t count = 0;
     for (size_t i = 0; i < measurements->count; i++) {
         double prediction = predicted[(size_t)part * measurements->count + i],
@@ -71,20 +155,86 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
     }
     return count;
 }
-/* double [count]: the measured ms of a part. */
-static void measured_parts(const struct measurements *measurements, int part, double *measured) {
-    for (size_t i = 0; i < measurements->count; i++) measured[i] = measured_part(measurements, part, i);
-}
 void errors_of(const struct measurements *measurements, const double *predicted,
                struct part_errors errors[ESTIMATE_PARTS]) {
-    double *measured = resize(NULL, measurements->count, sizeof *measured);
+    const size_t count = measurements->count;
+    double *pairs = resize(NULL, count, 3 * sizeof *pairs);
+    memset(errors, 0, ESTIMATE_PARTS * sizeof *errors);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        measured_parts(measurements, part, measured);
-        part_errors_of(measured, predicted + (size_t)part * measurements->count, measurements->count,
-                       measurements->configs, measurements->config_count, &errors[part]);
+        const size_t known = pair_rows(measurements, predicted, part, pairs);
+        if (!known
+            || vp_linear_errors_compute(pairs, pairs + count, known, pairs + 2 * count, &errors[part].of) != VP_OK)
+            continue;
+        errors[part].measured_mean = vp_statistics_mean(pairs, known);
+        find_intervals(measurements, predicted, part, &errors[part]);
     }
-    free(measured);
+    free(pairs);
 }
+static void put_part_errors(vp_json_writer *writer, const char *key, const struct part_errors *part) {
+    const vp_linear_errors *errors = &part->of;
+    if (!errors->count) PUT(writer, KEY_NULL(key));
+    else
+        PUT(writer, KEY_OBJECT(key), KEY("rows", (int64_t)errors->count), KEY("mae_ms", errors->mae),
+            KEY("rmse_ms", errors->rmse), KEY("mape_percent", 100 * errors->mape),
+            KEY_RANGE("mape_percent_interval", 100 * part->mape_low, 100 * part->mape_high), KEY("r2", errors->r2),
+            KEY("p95_absolute_ms", errors->p95_absolute), KEY("max_absolute_ms", errors->max_absolute),
+            KEY("bias_ms", errors->bias), KEY_RANGE("bias_ms_interval", part->bias_low, part->bias_high), END_OBJECT);
+}
+void parts_put(vp_json_writer *writer, const struct part_errors *errors) {
+    PUT(writer, KEY_OBJECT(NULL));
+    for (int part = 0; part < ESTIMATE_PARTS; part++) put_part_errors(writer, part_name(part), &errors[part]);
+    PUT(writer, END_OBJECT);
+}
+static void errors_put(vp_json_writer *writer, const struct evaluation *evaluation) {
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
+        PUT(writer, KEY_OBJECT(ESTIMATE_KIND_KEYS[kind]));
+        for (int split = 0; split < SPLIT_COUNT; split++) {
+            vp_json_key(writer, SPLIT_KEYS[split]);
+            parts_put(writer, evaluation->errors[kind][split]);
+        }
+        PUT(writer, END_OBJECT);
+    }
+}
+void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *part) {
+    const vp_linear_errors *errors = &part->of;
+    text_list_add(table, "%s", first);
+    if (second) text_list_add(table, "%s", second);
+    text_list_add(table, "%s", errors->count ? number_short(errors->mae).text : "-");
+    text_list_add(table, "%s", errors->count ? number_formatted("%.2f", 100 * errors->mape).text : "-");
+    text_list_add(table, "%s", errors->count ? number_formatted("%.4f", errors->r2).text : "-");
+    text_list_add(table, "%s", errors->count ? number_short(errors->p95_absolute).text : "-");
+    text_list_add(table, "%s", errors->count ? number_formatted("%+.3f", errors->bias).text : "-");
+    if (errors->count && isfinite(part->bias_low))
+        text_list_add(table, "[%+.3f, %+.3f]", part->bias_low, part->bias_high);
+    else text_list_add(table, "-");
+    text_list_add(table, "%zu", errors->count);
+}
+static void limits_put(vp_json_writer *writer, const vp_latency_limits *limits) {
+    PUT(writer, KEY_OBJECT("held_out_ratios"));
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        if (!limits[part].count) PUT(writer, KEY_NULL(part_name(part)));
+        else
+            PUT(writer, KEY_OBJECT(part_name(part)), KEY("rows", (int64_t)limits[part].count),
+                KEY("low", limits[part].low), KEY("high", limits[part].high), END_OBJECT);
+    }
+    PUT(writer, END_OBJECT);
+}
+static void limits_read(struct model_reader *reader, uint32_t parts, vp_latency_limits *limits) {
+    for (int part = 0; part < ESTIMATE_PARTS && !reader->code; part++) {
+        const char *key = part_name(part);
+        uint32_t object = vp_json_get(&reader->parsed.json, parts, key);
+        snprintf(reader->where, sizeof reader->where, "held_out_ratios");
+        if (node_is(&reader->parsed.json, object, VP_JSON_NULL)) continue;
+        object = model_member(reader, parts, key, VP_JSON_OBJECT);
+        if (reader->code) return;
+        snprintf(reader->where, sizeof reader->where, "held_out_ratios.%.40s", key);
+        limits[part].level = ESTIMATE_LEVEL;
+        limits[part].count = (size_t)model_count(reader, object, "rows", 1, INT64_C(1) << 40);
+        limits[part].low = model_number(reader, object, "low", 0, 1e30);
+        limits[part].high = model_number(reader, object, "high", limits[part].low, 1e30);
+    }
+}
+
 enum { ERRORS_LARGE, ERRORS_BIASED, ERRORS_USELESS, ERRORS_BEATEN, ERROR_KINDS = ERRORS_BEATEN + ESTIMATE_KINDS };
 /* Parts that share a warning: their names, and the details for the last one. */
 struct part_warning { char parts[160], words[160]; };
@@ -122,9 +272,11 @@ static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE
                  other->rmse, errors->of.rmse);
     }
 }
-void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
+void warn_of_errors(const struct evaluation *evaluation, int chosen, struct text_list *warnings) {
+    const struct part_errors *held_out[ESTIMATE_KINDS];
     struct part_warning found[ERROR_KINDS] = {0};
     int best = chosen; /* the best kind by total, whichever was chosen, so that advice is never circular */
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) held_out[kind] = evaluation->errors[kind][SPLIT_CONFIG];
     for (int part = 0; part < ESTIMATE_PARTS; part++) find_part_warnings(held_out, chosen, part, found);
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
         const vp_linear_errors *other = &held_out[kind][ESTIMATE_TOTAL].of;
@@ -250,16 +402,19 @@ static void find_correlations(const struct measurements *measurements, struct es
     free(predicted);
 }
 static void find_limits(const struct measurements *measurements, struct estimator *estimator) {
-    double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
-    double *measured = resize(NULL, measurements->count, sizeof *measured);
+    const size_t count = measurements->count;
+    double *predicted = resize(NULL, count, ESTIMATE_PARTS * sizeof *predicted);
+    double *pairs = resize(NULL, count, 3 * sizeof *pairs);
     estimator_predict_left_out(estimator->model.features, measurements, SPLIT_CONFIG, predicted);
     add_totals(measurements, predicted);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        measured_parts(measurements, part, measured);
-        part_limits_of(measured, predicted + (size_t)part * measurements->count, measurements->count, -INFINITY,
-                       &estimator->limits[part]);
+        const size_t known = pair_rows(measurements, predicted, part, pairs);
+        if (!known
+            || vp_latency_limits_compute(pairs, pairs + count, known, ESTIMATE_LEVEL, pairs + 2 * count,
+                                         &estimator->limits[part]) != VP_OK)
+            memset(&estimator->limits[part], 0, sizeof estimator->limits[part]);
     }
-    FREE_ALL(predicted, measured);
+    FREE_ALL(predicted, pairs);
 }
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
@@ -349,7 +504,7 @@ int estimator_make(const struct measurements *measurements, const struct results
         estimator->architecture = copy_text(results->files[0].architecture, strlen(results->files[0].architecture));
     estimator->device = copy_text(measurements->device, strlen(measurements->device));
     estimator->provenance = provenance_of(results, measurements);
-    ranges_find(ESTIMATE_KNOB_COUNT, measurements->requests, measurements->count, estimator->ranges);
+    ranges_find(measurements, estimator->ranges);
     find_correlations(measurements, estimator);
     find_limits(measurements, estimator);
     estimator->knows_pruning = measurements->pruned > 0;
@@ -424,7 +579,7 @@ static void put_measured_predicted(vp_json_writer *writer, const struct evaluati
 }
 static void put_evaluation(vp_json_writer *writer, const struct evaluation *evaluation) {
     PUT(writer, KEY_OBJECT("evaluation"));
-    errors_put(writer, evaluation->errors[0][0]);
+    errors_put(writer, evaluation);
     PUT(writer, KEY("predicted", ESTIMATE_LOCATION), KEY("measured", ESTIMATE_LOCATION),
         KEY("run_noise_mape_percent", 100 * evaluation->noise));
     put_guardrails(writer, evaluation, SPLIT_KEYS[evaluation->guardrail_split]);
@@ -450,8 +605,8 @@ static void put_stage_model(vp_json_writer *writer, const struct estimator *esti
     PUT(writer, KEY_OBJECT("affine"), KEY("slope", line->slope), KEY("offset_ms", line->offset),
         KEY("condition", line->condition), KEY("measurements", (int64_t)line->count), END_OBJECT, END_OBJECT);
 }
-void estimator_put(vp_json_writer *writer, const void *model, const void *evaluation) {
-    const struct estimator *estimator = model;
+static void estimator_put(vp_json_writer *writer, const struct estimator *estimator,
+                          const struct evaluation *evaluation) {
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", ESTIMATOR_SCHEMA), KEY("version", VLMPROF_VERSION),
         KEY_TEXTS("warnings", &estimator->warnings), KEY("features", ESTIMATE_KIND_KEYS[estimator->model.features]),
         KEY("model", estimator->model_name), KEY("architecture", estimator->architecture),
@@ -490,6 +645,32 @@ void estimator_put(vp_json_writer *writer, const void *model, const void *evalua
     PUT(writer, END_OBJECT);
 }
 /* ---- reading it back */
+static vp_result estimator_text(const struct estimator *estimator, const struct evaluation *evaluation, int indent,
+                                struct text_buffer *text) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, text, indent);
+    estimator_put(&writer, estimator, evaluation);
+    vp_result result = vp_json_finish(&writer);
+    text_add_string(text, "\n");
+    return result;
+}
+int estimator_write(const char *path, const struct estimator *estimator, const struct evaluation *evaluation) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : copy_text(".", 1);
+    struct text_buffer text = {NULL, 0, 0};
+    const vp_result result = estimator_text(estimator, evaluation, 1, &text);
+    int code = result == VP_OK ? file_write_whole(folder, slash ? slash + 1 : path, text.data, text.bytes)
+                               : complain(EXIT_WORK, "%s: %s", path, vp_result_text(result));
+    FREE_ALL(text.data, folder);
+    return code;
+}
+int estimator_print(const struct estimator *estimator, const struct evaluation *evaluation) {
+    struct text_buffer text = {NULL, 0, 0};
+    const vp_result result = estimator_text(estimator, evaluation, 2, &text);
+    int code = result == VP_OK ? print_whole(&text) : complain(EXIT_WORK, "the model: %s", vp_result_text(result));
+    free(text.data);
+    return code;
+}
 static void read_stage_model(struct model_reader *reader, uint32_t object, struct estimator *estimator, int stage) {
     vp_affine *line = &estimator->model.affine[stage];
     const char *names[VP_LATENCY_COLUMNS_LIMIT];

@@ -4,12 +4,24 @@
 #define VLMPROF_CLI_ESTIMATOR_H
 #include "base/document.h"
 #include "base/memory.h"
-#include "report/latency_model.h"
+#include "report/measurements.h"
+#include "report/model_file.h"
 #include "results/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
 
+/* The statistic of predictions, and of a sample's time over its runs: the mean, not the median. */
+#define ESTIMATE_LOCATION "mean"
+
 enum { EVALUATION_POINTS = 200 };
+
+/* The errors of a part. */
+struct part_errors {
+    vp_linear_errors of;        /* count is 0 if there are none */
+    double bias_low, bias_high; /* interval of the bias at ESTIMATE_LEVEL; NaN with one configuration */
+    double measured_mean;
+    double mape_low, mape_high; /* the same for MAPE */
+};
 
 /* How well models predict. */
 struct evaluation {
@@ -38,19 +50,22 @@ void add_totals(const struct measurements *measurements, double *predicted);
 /* The measured ms of a part (a stage or ESTIMATE_TOTAL); NaN if none. */
 double measured_part(const struct measurements *measurements, int part, size_t row);
 
-/* Collects the rows of a part that have both values. pairs is double [2, measurements->count]: measured, then
- * predicted. Returns the number of rows. */
-size_t pair_rows(const struct measurements *measurements, const double *predicted, int part, double *pairs);
-
 /* The errors of each part. The errors within a configuration are correlated, so the interval of the bias comes from the
  * spread over configurations. */
 void errors_of(const struct measurements *measurements, const double *predicted,
                struct part_errors errors[ESTIMATE_PARTS]);
 
+/* The errors of all parts, as an object that is a value. */
+void parts_put(vp_json_writer *writer, const struct part_errors *errors);
+
+/* A row of a table of errors: one or two words (second may be NULL), then the columns of ERROR_COLUMNS. */
+#define ERROR_COLUMNS "MAE ms|MAPE %|R2|P95 error ms|bias ms|bias 95 % interval|rows"
+void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *errors);
+
 #define ERRORS_FAR_OFF "are far off: do not rely on them"
 /* Warns if, for configurations that it never saw, predictions of the chosen kind are far off, biased, worse than the
  * mean, or worse than a baseline (any other kind). Gives the remedy. */
-void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings);
+void warn_of_errors(const struct evaluation *evaluation, int chosen, struct text_list *warnings);
 
 /* Fills the guardrails: which requests a budget admits, by their predicted totals. */
 void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation);
@@ -88,9 +103,10 @@ void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation,
 /* Gets the names of a stage's columns, the own ones last. Returns their number. */
 int stage_columns(const struct estimator *estimator, int stage, const char *names[VP_LATENCY_COLUMNS_LIMIT]);
 
-/* Writes the model as a JSON object in value position, with its evaluation if that is not NULL. Used as
- * saved_model.put. */
-void estimator_put(vp_json_writer *writer, const void *model, const void *evaluation);
+/* Writes the model to a file, or to stdout, as JSON with a newline; with its evaluation if that is not NULL. Returns 0
+ * or an exit code. */
+int estimator_write(const char *path, const struct estimator *estimator, const struct evaluation *evaluation);
+int estimator_print(const struct estimator *estimator, const struct evaluation *evaluation);
 
 /* Reads a model of ESTIMATOR_SCHEMA. Returns 0 or an exit code; *out is set on success, for estimator_free. */
 int estimator_read(struct model_reader *reader, struct estimator **out);

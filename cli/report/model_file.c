@@ -35,32 +35,6 @@ void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *
     }
     PUT(writer, END_ARRAY);
 }
-static vp_result model_as_text(const struct saved_model *saved, int indent, struct text_buffer *text) {
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, text_sink, text, indent);
-    saved->put(&writer, saved->model, saved->more);
-    vp_result result = vp_json_finish(&writer);
-    text_add_string(text, "\n");
-    return result;
-}
-int model_write(const char *path, const struct saved_model *saved) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : copy_text(".", 1);
-    struct text_buffer text = {NULL, 0, 0};
-    const vp_result result = model_as_text(saved, 1, &text);
-    int code = result == VP_OK ? file_write_whole(folder, slash ? slash + 1 : path, text.data, text.bytes)
-                               : complain(EXIT_WORK, "%s: %s", path, vp_result_text(result));
-    FREE_ALL(text.data, folder);
-    return code;
-}
-int model_print(const struct saved_model *saved, int indent) {
-    struct text_buffer text = {NULL, 0, 0};
-    const vp_result result = model_as_text(saved, indent, &text);
-    int code = result == VP_OK ? print_whole(&text) : complain(EXIT_WORK, "the model: %s", vp_result_text(result));
-    free(text.data);
-    return code;
-}
-
 /* ---- reading */
 uint32_t model_fail(struct model_reader *reader, uint32_t node, const char *key, const char *what) {
     if (!reader->code)

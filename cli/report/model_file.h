@@ -16,16 +16,6 @@ extern const char *const LINEAR_STATE_KEYS[LINEAR_STATES];
 const char *unit_text(const char *name, char out[64]);
 void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *const *names);
 
-/* A model that can be written; put writes it as an object, for use as a value. */
-struct saved_model {
-    void (*put)(vp_json_writer *writer, const void *model, const void *more);
-    const void *model, *more;
-};
-
-/* Writes the model to a file, or to stdout, as JSON with a newline. Returns 0 or an exit code. */
-int model_write(const char *path, const struct saved_model *saved);
-int model_print(const struct saved_model *saved, int indent);
-
 /* ---- reading. `where` is the object being read, for messages. code: 0, or the exit code of the first complaint; later
  * complaints are not printed. */
 struct model_reader { const char *path; char *text; struct parsed parsed; int code; char where[128]; };

@@ -84,10 +84,41 @@ static void write_provenance(struct document *document, const struct report *rep
 }
 static void cell_name(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     const struct decomposition *times = (const struct decomposition *)row;
-    cell_set_text(cell, report_full_name((const struct results *)context, times->file, own));
+    cell_set_text(cell, report_full_name(((const struct report *)context)->results, times->file, own));
 }
-/* columns that only stages can fill, and columns that only servers can fill */
-enum { WITH_STAGES = 1, WITH_CACHES = 2 };
+/* The point of a row's file in its data set's trade-off, or NULL. */
+static const vp_bootstrap_point *point_of(const void *row, const void *context) {
+    const struct report *report = context;
+    const size_t file = (size_t)((const struct decomposition *)row - report->items);
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        const struct tradeoff *tradeoff = &report->tradeoffs[group];
+        for (size_t i = 0; tradeoff->points && i < tradeoff->config_count; i++)
+            if (tradeoff->group->paired[i] == file) return &tradeoff->points[i];
+    }
+    return NULL;
+}
+static void cell_samples(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    (void)context, (void)own;
+    *cell = KEY(cell->key, ((const struct decomposition *)row)->file->count);
+}
+static void cell_accuracy(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const vp_bootstrap_point *point = point_of(row, context);
+    const vp_estimate accuracy =
+        point ? point_accuracy(point) : file_accuracy(((const struct decomposition *)row)->file);
+    cell_set_text(cell, strcpy(own, number_of_estimate(accuracy).text));
+}
+static void cell_front(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const struct report *report = context;
+    (void)own;
+    cell_set_text(cell, is_on_front(report, (size_t)((const struct decomposition *)row - report->items)) ? "yes" : "");
+}
+static void cell_member(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const vp_bootstrap_point *point = point_of(row, context);
+    (void)own;
+    *cell = KEY(cell->key, point ? point->membership : (double)NAN);
+}
+/* columns that only stages can fill, columns that only servers can fill, and columns of the page */
+enum { WITH_STAGES = 1, WITH_CACHES = 2, WITH_FRONT = 4 };
 static void cell_cached(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     const double share = result_cached_share(((const struct decomposition *)row)->file);
     (void)context;
@@ -107,23 +138,32 @@ static void cell_tpot(const void *row, const void *context, struct json_member *
 #define OF(member) CELL(struct decomposition, member)
 #define P50(metric) CELL_ESTIMATE(struct decomposition, p50[metric])
 static const struct table_column LATENCIES[] = {
-    {CELL_MADE(cell_name), NULL, "configuration"}, {P50(METRIC_TOTAL), NULL, "T_total"},
+    {CELL_MADE(cell_name), NULL, "configuration"}, {CELL_MADE(cell_samples), NULL, "samples", .in = WITH_FRONT},
+    {CELL_MADE(cell_accuracy), NULL, "accuracy", .in = WITH_FRONT}, {P50(METRIC_TOTAL), NULL, "T_total"},
     {OF(p95[METRIC_TOTAL]), NULL, "P95"}, {P50(METRIC_TTFT), NULL, "TTFT"},
     {P50(METRIC_VISION), NULL, "vision", .in = WITH_STAGES},
     {P50(METRIC_PREFILL), NULL, "prefill", .in = WITH_STAGES}, {P50(METRIC_DECODE), NULL, "decode"},
     {CELL_MADE(cell_tpot), NULL, "TPOT"}, {CELL_MADE(cell_cached), NULL, "cached %", .in = WITH_CACHES},
     {OF(run_spread), NULL, "run spread %", .as = number_percent},
     {OF(closure), NULL, "closure %", "%.2f", .scale = 100, .in = WITH_STAGES},
-    {OF(idle_share), NULL, "idle %", .as = number_percent, .in = WITH_STAGES}};
+    {OF(idle_share), NULL, "idle %", .as = number_percent, .in = WITH_STAGES},
+    {CELL_MADE(cell_front), NULL, "front", .in = WITH_FRONT},
+    {CELL_MADE(cell_member), NULL, "member %", .as = number_percent, .in = WITH_FRONT}};
+struct table latency_table(const struct report *report, size_t group, int has_front) {
+    const struct results *results = report->results;
+    const int is_one = group < results->group_count;
+    const unsigned has = (are_all_served(results) ? WITH_CACHES : 0) | (report_has_stages(report) ? WITH_STAGES : 0)
+                         | (has_front ? WITH_FRONT : 0);
+    return (struct table)TABLE(LATENCIES, report->items + (is_one ? results->groups[group].first : 0),
+                               is_one ? results->groups[group].count : results->count, report, has);
+}
 
 static void write_latencies(struct document *document, const struct report *report) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
     const struct results *results = report->results;
     const int is_served = are_all_served(results);
     int has_intervals = 0;
-    const struct table table =
-        TABLE(LATENCIES, report->items, results->count, results,
-              (is_served ? WITH_CACHES : 0) | (report_has_stages(report) ? WITH_STAGES : 0));
+    const struct table table = latency_table(report, SIZE_MAX, 0);
     for (size_t i = 0; i < results->count; i++) has_intervals |= isfinite(report->items[i].p50[METRIC_TOTAL].low);
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples%s",
                   has_intervals ? " [95 % interval]" : "");
@@ -273,34 +313,36 @@ static int part_is_known(const struct report *report, int part) {
             if (isfinite(report->items[i].stages[PART_STAGES[which]].parts[part])) return 1;
     return 0;
 }
-static void write_parts(struct document *document, const struct report *report) {
-    struct text_buffer heads = {NULL, 0, 0};
-    struct text_list *list = NULL;
-    text_add_string(&heads, "configuration|stage");
-    for (int part = 0; part < VP_PART_COUNT; part++) {
-        if (!part_is_known(report, part)) continue;
-        text_add_string(&heads, "|");
-        text_add_string(&heads, vp_part_name((vp_part)part));
-    }
-    text_add_string(&heads, "|idle");
+int parts_cells(const struct report *report, struct text_buffer *heads, struct text_list *cells) {
+    text_add_string(heads, "configuration|stage");
+    for (int part = 0; part < VP_PART_COUNT; part++)
+        if (part_is_known(report, part)) text_add_format(heads, "|%s", vp_part_name((vp_part)part));
+    text_add_string(heads, "|idle");
     for (size_t i = 0; i < report->results->count; i++)
         for (int which = 0; which < PART_STAGE_COUNT; which++) {
             const struct stage_cost *cost = &report->items[i].stages[PART_STAGES[which]];
             char name[160];
             if (!stage_has_parts(cost)) continue;
-            if (!list) {
-                document_text(document, BLOCK_HEADING,
-                              "E1: parts of prefill and decode, %% of their time on the device (--kernel_pass)");
-                list = document_table(document, heads.data);
-            }
-            text_list_add(list, "%s", report_full_name(report->results, report->items[i].file, name));
-            text_list_add(list, "%s", vp_stage_name((vp_stage)PART_STAGES[which]));
+            CELLS(cells, report_full_name(report->results, report->items[i].file, name),
+                  vp_stage_name((vp_stage)PART_STAGES[which]));
             for (int part = 0; part < VP_PART_COUNT; part++)
                 if (part_is_known(report, part))
-                    text_list_add(list, "%s", number_formatted("%.1f", 100 * cost->parts[part]).text);
-            text_list_add(list, "%s", number_formatted("%.1f", 100 * cost->idle_share).text);
+                    text_list_add(cells, "%s", number_formatted("%.1f", 100 * cost->parts[part]).text);
+            text_list_add(cells, "%s", number_formatted("%.1f", 100 * cost->idle_share).text);
         }
+    return cells->count > 0;
+}
+static void write_parts(struct document *document, const struct report *report) {
+    struct text_buffer heads = {NULL, 0, 0};
+    struct text_list cells = {NULL, 0};
+    if (parts_cells(report, &heads, &cells)) {
+        document_text(document, BLOCK_HEADING,
+                      "E1: parts of prefill and decode, %% of their time on the device (--kernel_pass)");
+        struct text_list *table = document_table(document, heads.data);
+        for (size_t i = 0; i < cells.count; i++) text_list_copy(table, cells.items[i]);
+    }
     free(heads.data);
+    text_list_free(&cells);
 }
 static const char *limits_text(const struct report *report, int stage, char out[96]) { /* "memory 10, launch 2" */
     size_t used = 0;

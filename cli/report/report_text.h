@@ -20,9 +20,16 @@ int is_measured_busy(const struct report *report);
 /* Explains how a stage can exceed a roof. */
 const char *above_roof_text(const struct report *report);
 
+/* A table of the latencies of a data set (SIZE_MAX: of all), and of accuracies and the front. */
+struct table latency_table(const struct report *report, size_t group, int has_front);
+
 /* A table of how close each configuration of a data set is to its baseline, and notes on its columns. */
 struct table agreement_table(const struct results *results, size_t group);
 void agreement_notes(struct text_list *notes, const struct results *results, size_t group);
+
+/* Adds the heads, separated by |, and the cells of a table of the parts of prefill and decode. Returns 1 if any is
+ * known. */
+int parts_cells(const struct report *report, struct text_buffer *heads, struct text_list *cells);
 
 /* Adds the whole report; document_print turns it into text or Markdown. */
 void report_text_write(struct document *document, const struct report *report);

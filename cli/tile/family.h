@@ -24,22 +24,29 @@ int family_set_keys(struct family_keys keys, vp_family *families, size_t family_
 int family_size_for(const vp_family *family, int32_t width_px, int32_t height_px, int64_t max_tokens,
                     int32_t *sent_width_px, int32_t *sent_height_px, char *reason, size_t capacity);
 
-/* ---- reads image sizes as text into pixels */
-/* Returns 1 and sets *width and *height if the text is a size: two integers with some of the separators between them.
- * They may be out of any range. */
-int can_parse_size(const char *text, const char *separators, int64_t *width, int64_t *height);
+/* ---- image sizes */
+/* Returns 1 and sets *width and *height if the text is a size like 640x480. They may be out of any range. */
+int can_parse_size(const char *text, int64_t *width, int64_t *height);
 
 /* Parses a size like 640x480 from the command line. `what` begins the complaint, as in "--resize: ". Returns 0 or
  * EXIT_USAGE. */
 int read_size(const char *what, const char *text, int32_t *width_px, int32_t *height_px);
 
-/* The separators of a size: on the command line, and in a list. */
-#define SIZE_SEPARATORS "x"
-#define SIZE_LIST_SEPARATORS "x \t,"
+struct given_size {
+    int64_t width, height; /* pixels, not checked; 0 with an error */
+    char *file;            /* NULL if the size was given as text */
+    char *error;           /* reason if there is no size; otherwise NULL */
+    int code;              /* the exit code if this is the only size and it is rejected */
+};
+struct size_list { struct given_size *items; size_t count; int has_files; }; /* has_files: 1 if one is of a file */
 
-/* Reads the list of --sizes from a file, or from stdin if the path is "-". Calls `add` for each line that is not empty
- * and not a comment, without surrounding white space. Returns 0, or an exit code if the file cannot be read. */
-int size_list_read(const char *path, void (*add)(void *user, const char *line), void *user);
+/* Adds sizes, image files and the images of folders, then the lines of a list unless it is NULL (- is stdin). Something
+ * without a size is added with the reason. Returns 0 or an exit code. */
+int sizes_read(struct size_list *sizes, const char *const *operands, size_t operand_count, const char *list);
+void sizes_free(struct size_list *sizes);
+
+/* Complains about the only size. Returns its exit code. */
+int size_complain(const struct given_size *size, const char *reason);
 
 /* ---- the tile command for other model families: --family, --checkpoint, --compare, --list_families */
 /* What to print. A text is NULL if its option is not given. */

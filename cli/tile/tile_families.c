@@ -7,29 +7,17 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/table.h"
-#include "model/image.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
-#include "vlmprof_file.h"
-#include "vlmprof_image.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-struct image_size {
-    int64_t width, height; /* pixels, not checked; 0 with an error */
-    char *file;            /* NULL if the size was given as text */
-    char *error;           /* reason if there is no size; otherwise NULL */
-    int code;              /* the exit code if this is the only row and it is rejected */
-};
 struct family_job {
     vp_family *families; size_t family_count;
-    struct image_size *sizes;
-    size_t size_count;
-    int compare;   /* 1 if the option is given */
-    int has_files; /* 1 if a size comes from a file, so rows show file names */
+    struct size_list sizes;
+    int compare; /* 1 if the option is given */
     struct table_stream stream;
 };
 /* An image in a family. Counts are negative if the family has none or the size is rejected. */
@@ -60,81 +48,7 @@ static const struct table_column COUNT_COLUMNS[] = {
     SHOWN(views, "views", 6), SHOWN(feature_tokens, "features", 9), SHOWN(separator_tokens, "separators", 10),
     SHOWN(marker_tokens, "markers", 8), SHOWN(total_tokens, "tokens", 8), {LINE(file), NULL, ""}};
 
-static struct image_size *add_size(struct family_job *job, int64_t width, int64_t height, const char *file) {
-    job->sizes = grown(job->sizes, job->size_count, sizeof *job->sizes);
-    struct image_size *size = &job->sizes[job->size_count++];
-    memset(size, 0, sizeof *size);
-    size->width = width;
-    size->height = height;
-    size->code = EXIT_USAGE;
-    if (file) size->file = copy_text(file, strlen(file));
-    job->has_files |= file != NULL;
-    return size;
-}
-/* Adds the size of an image file, or the reason why it has none. */
-static void add_file(struct family_job *job, const char *path) {
-    vp_error error = {VP_OK, -1, "", ""};
-    char *file = NULL, line[LINE_BYTES];
-    size_t bytes = 0;
-    int32_t width = 0, height = 0;
-    vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-    if (result == VP_OK) result = any_image_size((const uint8_t *)file, bytes, &width, &height, &error);
-    free(file);
-    struct image_size *size = add_size(job, result == VP_OK ? width : 0, result == VP_OK ? height : 0, path);
-    if (result == VP_OK) return;
-    error_line(line, sizeof line, result, &error);
-    size->error = copy_text(line, strlen(line));
-    size->code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
-}
-static int add_folder(struct family_job *job, const char *path) {
-    struct text_list names = {NULL, 0};
-    struct left_out left_out = {0};
-    const size_t before = job->size_count;
-    int code = names_of_folder(path, &names);
-    for (size_t i = 0; i < names.count; i++) {
-        char *file = join_path(path, names.items[i]);
-        if (!is_folder(file)) {
-            if (is_image_name(names.items[i])) add_file(job, file);
-            else leave_out(&left_out, names.items[i]);
-        }
-        free(file);
-    }
-    say_left_out(path, &left_out);
-    text_list_free(&names);
-    if (code) return code;
-    return job->size_count > before ? 0 : complain(EXIT_INPUT, "%s: there is no image in this folder", path);
-}
-/* Adds a size, an image file or all images of a folder. */
-static int add_operand(struct family_job *job, const char *text) {
-    int64_t width = 0, height = 0;
-    if (can_parse_size(text, SIZE_SEPARATORS, &width, &height)) add_size(job, width, height, NULL);
-    else if (is_folder(text)) return add_folder(job, text);
-    else if (access(text, F_OK) && text[strspn(text, "0123456789xX*+-.,")] == 0) {
-        char line[LINE_BYTES];
-        snprintf(line, sizeof line, "\"%s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480", text);
-        add_size(job, 0, 0, NULL)->error = copy_text(line, strlen(line));
-    } else add_file(job, text);
-    return 0;
-}
-static void add_line(void *user, const char *line) {
-    struct family_job *job = user;
-    int64_t width = 0, height = 0;
-    char reason[64];
-    if (can_parse_size(line, SIZE_LIST_SEPARATORS, &width, &height)) {
-        add_size(job, width, height, NULL);
-        return;
-    }
-    snprintf(reason, sizeof reason, "not a size: %.40s", line);
-    add_size(job, 0, 0, NULL)->error = copy_text(reason, strlen(reason));
-}
-static int add_list(struct family_job *job, const char *path) {
-    const size_t before = job->size_count;
-    int code = size_list_read(path, add_line, job);
-    if (code) return code;
-    return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s contains no size", path);
-}
-
-static int has_sides_in_range(const struct image_size *size) {
+static int has_sides_in_range(const struct given_size *size) {
     return size->width >= 1 && size->height >= 1 && size->width <= VP_FAMILY_PX_LIMIT
            && size->height <= VP_FAMILY_PX_LIMIT;
 }
@@ -218,13 +132,13 @@ static struct table line_table(const struct family_job *job, const struct family
     memcpy(columns + count, COUNT_COLUMNS, sizeof COUNT_COLUMNS);
     table.columns = columns;
     table.column_count = count + sizeof COUNT_COLUMNS / sizeof *COUNT_COLUMNS;
-    table.has =
-        (job->stream.json || job->compare || is_constant(family) ? WITH_FAMILY : 0) | (job->has_files ? WITH_FILES : 0);
+    table.has = (job->stream.json || job->compare || is_constant(family) ? WITH_FAMILY : 0)
+                | (job->sizes.has_files ? WITH_FILES : 0);
     return table;
 }
 /* Counts one image in one family and prints its row. If it is rejected and is the only row (`alone`), prints an error
  * instead and returns an exit code. Otherwise returns 0. */
-static int family_row(struct family_job *job, const vp_family *family, const struct image_size *size, int alone) {
+static int family_row(struct family_job *job, const vp_family *family, const struct given_size *size, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
     const int is_known = size->width || !size->error;
     struct family_line line = {
@@ -240,9 +154,7 @@ static int family_row(struct family_job *job, const vp_family *family, const str
     else if ((result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &line.count, &error))
              != VP_OK)
         error_line(reason, sizeof reason, result, &error);
-    if (result != VP_OK && alone)
-        return complain(size->code, "%s%s%s", size->file && !strstr(reason, size->file) ? size->file : "",
-                        size->file ? ": " : "", reason);
+    if (result != VP_OK && alone) return size_complain(size, reason);
     if (result != VP_OK) {
         line.error = reason;
         memset(&line.count, 0xff, sizeof line.count); /* below 0 */
@@ -251,11 +163,11 @@ static int family_row(struct family_job *job, const vp_family *family, const str
     return 0;
 }
 static int family_rows(struct family_job *job) {
-    const int alone = job->size_count == 1 && job->family_count == 1;
+    const int alone = job->sizes.count == 1 && job->family_count == 1;
     int code = 0;
-    for (size_t i = 0; i < job->size_count && !code; i++)
+    for (size_t i = 0; i < job->sizes.count && !code; i++)
         for (size_t k = 0; k < job->family_count && !code; k++)
-            code = family_row(job, &job->families[k], &job->sizes[i], alone);
+            code = family_row(job, &job->families[k], &job->sizes.items[i], alone);
     table_stream_end(&job->stream);
     if (!code && job->stream.refused_count)
         code = complain(EXIT_INPUT, "%lld of %lld rows rejected; see their errors",
@@ -296,8 +208,8 @@ static void print_limit(const struct family_limit *limit) {
 }
 /* Checks the sizes of all images. Returns 0 or an exit code. */
 static int sizes_of(const struct family_job *job, int32_t (*sizes)[2]) {
-    for (size_t i = 0; i < job->size_count; i++) {
-        const struct image_size *size = &job->sizes[i];
+    for (size_t i = 0; i < job->sizes.count; i++) {
+        const struct given_size *size = &job->sizes.items[i];
         if (size->error) return complain(size->code, "%s", size->error);
         if (!has_sides_in_range(size))
             return complain(EXIT_USAGE, "%lldx%lld: sides must be 1 to %d pixels", (long long)size->width,
@@ -311,7 +223,7 @@ static int sizes_of(const struct family_job *job, int32_t (*sizes)[2]) {
 static int family_invert(struct family_job *job, const struct family_settings *settings) {
     struct family_limit *limits = zeroed(job->family_count + 1, sizeof *limits);
     vp_error *errors = zeroed(job->family_count + 1, sizeof *errors);
-    int32_t(*sizes)[2] = resize(NULL, job->size_count, sizeof *sizes);
+    int32_t(*sizes)[2] = resize(NULL, job->sizes.count, sizeof *sizes);
     struct text_buffer out = {NULL, 0, 0};
     const struct table table = TABLE(LIMIT_COLUMNS, limits, job->family_count, NULL, 0);
     int code = sizes_of(job, sizes);
@@ -319,10 +231,10 @@ static int family_invert(struct family_job *job, const struct family_settings *s
         const vp_family *family = &job->families[k];
         const vp_family_key *knob = vp_family_knob(family);
         struct family_limit limit = {family->preset->name, knob ? knob->name : NULL, NULL, -1, settings->max_tokens,
-                                     settings->percentile, (int64_t)job->size_count, 0};
+                                     settings->percentile, (int64_t)job->sizes.count, 0};
         int64_t value = -1;
         vp_result result =
-            vp_family_largest(family, (const int32_t(*)[2])sizes, job->size_count, (double)limit.percentile / 100.0,
+            vp_family_largest(family, (const int32_t(*)[2])sizes, job->sizes.count, (double)limit.percentile / 100.0,
                               limit.tokens, &value, &limit.unlimited, &errors[k]);
         if (result == VP_OK) limit.value = value;
         else {
@@ -395,13 +307,10 @@ int tile_families_run(const struct family_settings *settings) {
         return 0;
     }
     int code = families_of(&job, settings);
-    if (!code && !settings->sizes && !settings->operand_count)
-        code = complain(EXIT_USAGE, "tile needs sizes (640x480), image files, folders, or --sizes LIST");
-    for (size_t i = 0; i < settings->operand_count && !code; i++) code = add_operand(&job, settings->operands[i]);
-    if (!code && settings->sizes) code = add_list(&job, settings->sizes);
+    if (!code) code = sizes_read(&job.sizes, settings->operands, settings->operand_count, settings->sizes);
     if (!code && settings->max_tokens) code = family_invert(&job, settings);
     else if (!code) code = family_rows(&job);
-    for (size_t i = 0; i < job.size_count; i++) { free(job.sizes[i].file); free(job.sizes[i].error); }
-    FREE_ALL(job.sizes, job.families);
+    sizes_free(&job.sizes);
+    free(job.families);
     return code;
 }

@@ -38,9 +38,6 @@ static void test_help(void) {
             check_note(last.out && strstr(last.out, words) && (options[i].kind == GROUP || strstr(last.out, options[i].help)), __FILE__, __LINE__,
                        "help %s lacks %s", (*command)->name, words);
         }
-        snprintf(words, sizeof words, "help %s --man", (*command)->name);
-        CHECK_INT(cli(words), 0);
-        CHECK(last.out && !strncmp(last.out, ".TH \"VLMPROF-", 13) && strstr(last.out, ".SH EXAMPLES"));
     }
     check_case("help: the program, topics, unknown words, options that cannot be used together");
     CHECK_INT(cli("help"), 0);

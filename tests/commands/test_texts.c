@@ -385,7 +385,7 @@ static void test_report_words(void) {
         "report %F/damaged --percentile 101", "report %F/damaged --csv --json", "best", "best %F/damaged", "best %F/damaged --budget_ms 0.001",
         "best %F/none --budget_ms 5",
         "best %F/damaged --budget_ms 5000 --resamples 20", "compare %F/damaged", "compare %F/damaged %F/none", "compare %F/damaged %F/damaged --margin 0",
-        "compare %F/damaged %F/damaged --margin 3 --effect 2", "compare %F/damaged %F/damaged --force colour", "compare %F/damaged %F/one"};
+        "compare %F/damaged %F/damaged --force colour", "compare %F/damaged %F/one"};
     CHECK_MANY("text-report-words.txt", commands);
 }
 static void test_scores(void) {

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     code = options_parse(&options, argc, argv);
     MUST(code == 0 || code == EXIT_USAGE);
     if (!code) check_options(&options, argc);
-    if (argc > 2 && can_parse_size(argv[2], "x ,\t", &width, &height)) MUST(width >= 0 && height >= 0);
+    if (argc > 2 && can_parse_size(argv[2], &width, &height)) MUST(width >= 0 && height >= 0);
     options_free(&options);
     free(words);
     return 0;

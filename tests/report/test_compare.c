@@ -1,5 +1,5 @@
 /* test_compare.c: compares two sweeps, on result files with known answers: equal, slower, less accurate, not comparable; the number of samples
- * in --plan; the printed texts, word by word. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
+ * that it needs; the printed texts, word by word. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof_json.h"
 #include "vlmprof_analysis.h"
@@ -301,13 +301,12 @@ static void test_not_comparable(void) {
     check_refused(run("compare %%F/a"), 2, "two folders");
     check_refused(run("compare %%F/a %%F/none"), 3, "none");
     check_refused(run("compare %%F/a %%F/a --margin 0"), 2, "margin of 0");
-    check_refused(run("compare %%F/a %%F/a --effect 1"), 2, "--effect");
 }
-/* With the sample size that --plan recommends, A/A is SAME and 3 % are found. */
+/* With the sample size that it recommends, A/A is SAME and 3 % are found. */
 static void test_plan(void) {
     truth t = truth_default();
     int needed;
-    check_case("the sample size that --plan recommends (test_analysis.c: it is enough)");
+    check_case("the sample size that it recommends (test_analysis.c: it is enough)");
     t.size_count = t.block_count = 1;
     t.noise = 0.06;
     t.runs = 1;
@@ -315,8 +314,6 @@ static void test_plan(void) {
     write_sweep("a", &t);
     t.noise_seed = 2;
     write_sweep("b", &t);
-    run("compare %%F/a %%F/b --plan");
-    CHECK(strstr(last.out, "Samples needed") != NULL);
     run("compare %%F/a %%F/b --json");
     if (!read_json(last.out)) return;
     needed = (int)whole(get(vp_json_at(&json, get(0, "comparisons"), 0), "samples_needed"));
@@ -334,7 +331,7 @@ static void test_few(void) {
         write_sweep("a", &t);
         t.noise_seed = 2;
         write_sweep("b", &t);
-        CHECK_INT(run("compare %%F/a %%F/b --plan --json"), 0);
+        CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
         if (!read_json(last.out)) continue;
         uint32_t rows = get(0, "comparisons");
         uint32_t row = vp_json_at(&json, rows, count_of(rows) - 1);
@@ -384,7 +381,7 @@ static void test_few(void) {
     write_sweep("a", &t);
     t.noise_seed = 3;
     write_sweep("b", &t);
-    EXITS(run("compare %%F/a %%F/b --margin 0.1 --effect 0.15"), 0, out, "more than 10,000 additional samples, which is not worth it");
+    EXITS(run("compare %%F/a %%F/b --margin 0.1"), 0, out, "more than 10,000 additional samples, which is not worth it");
     t = truth_default();
     t.size_count = t.top_k_count = 1;
     check_case("a change of accuracy far beyond the margin: the forecast is for this change, and McNemar's test decides");
@@ -434,7 +431,7 @@ static void test_unknown_range(void) {
     write_sweep("a", &t);
     t.noise_seed = 2;
     write_sweep("b", &t);
-    EXITS(run("compare %%F/a %%F/b --plan --all"), 0, out, "of scores with an unknown range: Student's t");
+    EXITS(run("compare %%F/a %%F/b --all"), 0, out, "of scores with an unknown range: Student's t");
     CHECK(strstr(last.out, "INCONCLUSIVE: all differences are equal and the metric's range is unknown") != NULL);
     CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
     if (read_json(last.out)) {
@@ -515,7 +512,7 @@ static void test_color(void) {
 /* tables, warnings, plan and JSON; a stage that did not run in one sweep does not have a latency of 0 */
 static void test_texts(void) {
     truth t = truth_default();
-    static const char *const calls[] = {"", "--json", "--plan", "--plan --effect 8 --margin 4 --accuracy_margin 3"};
+    static const char *const calls[] = {"", "--json", "--margin 4 --accuracy_margin 3"};
     char file[64];
     t.samples = 60;
     t.size_count = 2;
@@ -524,7 +521,7 @@ static void test_texts(void) {
     t.slower = 1.05;
     t.skill_less = 0.2;
     write_sweep("b", &t);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         check_case("compare %s", calls[i]);
         run("compare %%F/a %%F/b %s", calls[i]);
         snprintf(file, sizeof file, "compare-%d.txt", i);

@@ -34,7 +34,7 @@ PROBE = r"""(() => {
     if (px < 9.95) faults.push(`letters of ${px.toFixed(1)} px: ${name(node)}`)
     for (const r of range.getClientRects()) {
       if (r.width < 1) continue
-      const held = e.closest('.scroll,.large figure')
+      const held = e.closest('.scroll,figure')
       if (!held && (r.right > document.documentElement.clientWidth + 1 || r.left < -1)) faults.push(`beyond the page: ${name(node)}`)
       const less = svg ? r.height * 0.2 : r.height * 0.25
       boxes.push({l: r.left + 1, r: r.right - 1, t: r.top + less, b: r.bottom - less, node, held})
@@ -55,7 +55,7 @@ PROBE = r"""(() => {
 # What the script of the page does: a mark is named, an arrow goes on, a series is hidden, a table is filtered and sorted.
 USE = r"""(() => {
   const faults = [], want = (good, what) => { if (!good) faults.push(what) }
-  const svg = [...document.querySelectorAll('#front svg[class]')].find(s => s.checkVisibility()), marks = [...svg.querySelectorAll('.m')]
+  const svg = document.querySelector('#front figure > svg'), marks = [...svg.querySelectorAll('.m')]
   marks[0].focus()
   const tip = document.querySelector('#tip'), first = marks[0].dataset.t
   want(!tip.hidden && first && tip.textContent == first, 'a mark in focus shows no title')
@@ -72,7 +72,7 @@ USE = r"""(() => {
   want(!series(), 'a series cannot be hidden')
   item.click()
   want(series(), 'a series cannot be shown again')
-  const input = document.querySelector('#table input'), rows = [...document.querySelectorAll('#table tbody tr')]
+  const input = document.querySelector('#table input'), rows = [...document.querySelector('#table tbody').rows]
   const word = rows[0].cells[0].textContent
   input.value = word
   input.oninput()
@@ -82,7 +82,7 @@ USE = r"""(() => {
   want(rows.every(r => r.checkVisibility()), 'a filter stays')
   const head = [...document.querySelectorAll('#table th button')].find(b => b.textContent.startsWith('T_total'))
   head.click()
-  const values = [...document.querySelectorAll('#table tbody tr')].map(r => parseFloat(r.cells[head.parentNode.cellIndex].textContent))
+  const values = [...document.querySelector('#table tbody').rows].map(r => parseFloat(r.cells[head.parentNode.cellIndex].textContent))
   want(values.every((v, i) => !i || values[i - 1] <= v), 'a table is not sorted')
   const sets = [...document.querySelectorAll('header .tools button')]
   if (sets.length) {
@@ -194,7 +194,7 @@ FLAME = r"""(() => {
   item.click()
   button('Whole request').click()
   want(shown(), 'a kind cannot be shown again')
-  const input = document.querySelector('#table input'), rows = [...document.querySelectorAll('#table tbody tr')]
+  const input = document.querySelector('#table input'), rows = [...document.querySelector('#table tbody').rows]
   input.value = 'gemm router'
   input.oninput()
   want(rows.some(r => !r.hidden) && rows.filter(r => !r.hidden).every(r => /gemm/.test(r.textContent) && /router/.test(r.textContent)), 'the table is not filtered')
@@ -203,7 +203,7 @@ FLAME = r"""(() => {
   for (const [head, isText] of [['self, ms', false], ['operation', true]]) {
     const b = [...document.querySelectorAll('#table th button')].find(b => b.textContent == head), i = b.parentNode.cellIndex
     b.click()
-    const values = [...document.querySelectorAll('#table tbody tr')].map(r => isText ? r.cells[i].textContent : parseFloat(r.cells[i].textContent))
+    const values = [...document.querySelector('#table tbody').rows].map(r => isText ? r.cells[i].textContent : parseFloat(r.cells[i].textContent))
     want(values.every((v, k) => !k || (isText ? values[k - 1].localeCompare(v) <= 0 : values[k - 1] <= v)), 'the table is not sorted by ' + head)
   }
   return faults
