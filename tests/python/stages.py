@@ -225,8 +225,8 @@ equal("lmms-eval's process_results scores", [row["accuracy"] for row in sweep("l
 equal("a rule of the program's", (rows_of("own")[0]["accuracy"], sweep("rule", score=None, metric="em")[0]["accuracy"]), (0.5, 0.0))
 row = sweep("several", [dict(records[0], images=["samples/cat.jpg", "samples/coffee.jpg"]), {"question": "Why?", "answers": ["x"]}], num_runs=1)[0]
 equal("several images, and text only", [(one.get("num_views"), one["actual_vision_tokens"]) for one in rows_of("several")], [(2, 32), (None, 0)])
-sweep("batch", [dict(one, prompt_origin="lmms_eval", max_new_tokens=3) for one in records], knobs={"batch": [1, 2]}, num_runs=1, max_new_tokens=None, ignore_eos=True)
-equal("a tool's prompt has its answer length", [one["output_tokens"] for one in rows_of("batch")], [3] * 4)
+sweep("batch", [dict(one, prompt_origin="lmms_eval", max_new_tokens=3) for one in records], knobs={"batch": [1, 2], "prune": ["random:keep=0.3"]}, num_runs=1, max_new_tokens=None, ignore_eos=True)
+equal("a tool's prompt has its answer length, a batch of pruned ones its tokens", [(one["output_tokens"], one["kept_vision_tokens"]) for one in rows_of("batch")], [(3, 5)] * 4)
 equal("a batch is said", [one.get("batch_size", 1) for one in rows_of("batch")], [1, 1, 2, 2])
 equal("a run of one's own", sweep("run", run=lambda model, **inputs: "cat" if model(**inputs) else "", score=lambda answer, record: answer == record["answers"][0])[0]["accuracy"], 0.5)
 

@@ -142,11 +142,11 @@ def _kept(prune: Tuple[str, float], count: int, seed: int) -> List[int]:
 
 
 def _without_placeholders(inputs: Dict[str, Any], image_id: Any, prune: Tuple[str, float], seed: int) -> Dict[str, Any]:
-    """Inputs of one row without the placeholders of the tokens that are left out of every view."""
+    """Inputs of equal rows without the placeholders of the tokens that are left out of every view."""
     places = (inputs["input_ids"][0] == image_id).nonzero()[:, 0].tolist()
     if not places:
         return inputs
-    each = len(places) // max(1, inputs["pixel_values"].flatten(0, -4).shape[0])
+    each = len(places) * len(inputs["input_ids"]) // max(1, inputs["pixel_values"].flatten(0, -4).shape[0])
     kept = set(_kept(prune, each, seed))
     gone = {place for index, place in enumerate(places) if index % each not in kept}
     length = inputs["input_ids"].shape[1]
