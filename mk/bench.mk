@@ -4,9 +4,9 @@ PYTHON3 ?= python3
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi
 	@set -e; export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000; for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program; done
-	@checkpoint=../shared/goldens/othermodels/llava/checkpoint; echo "== tests/bench/torch_stages.py"; \
-	    if [ -e $$checkpoint ] && $(PYTHON3) -c 'import torch, transformers, PIL' 2>/dev/null; then PYTHONPATH=python $(PYTHON3) tests/bench/torch_stages.py $$checkpoint 2>/dev/null; \
-	    else echo "skipped: PYTHON3 has no torch, transformers and Pillow, or there is no $$checkpoint"; fi
+	@echo "== tests/bench/torch_stages.py"; \
+	    if $(PYTHON3) -c 'import torch, transformers' 2>/dev/null; then PYTHONPATH=python $(PYTHON3) tests/bench/torch_stages.py 2>/dev/null; \
+	    else echo "skipped: PYTHON3 has no torch and transformers"; fi
 
 # tests/bench/peers.py lists the variables that name the other programs
 bench-peers: $(B)/bench/bench_peers

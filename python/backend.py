@@ -9,7 +9,7 @@ import os
 import re
 import zipfile
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent
@@ -63,12 +63,10 @@ def write_wheel(output: Any, tag: str, files: Dict[str, bytes], licences: bool =
     return name
 
 
-def build_wheel(wheel_directory: str, config_settings: Optional[Any] = None,
-                metadata_directory: Optional[str] = None) -> str:
+def build_wheel(wheel_directory: str, *_: Any, **_more: Any) -> str:
     """The Python files, and the path of the checkout, where the program is once it is built."""
     return write_wheel(wheel_directory, "py3-none-any", {**package_files(), "vlmprof/checkout": f"{TOP}\n".encode()})
 
 
-def build_editable(wheel_directory: str, config_settings: Optional[Any] = None,
-                   metadata_directory: Optional[str] = None) -> str:
+def build_editable(wheel_directory: str, *_: Any, **_more: Any) -> str:
     return write_wheel(wheel_directory, "py3-none-any", {"vlmprof.pth": f"{HERE}\n".encode()})

@@ -24,5 +24,4 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["CommandError", "Count", "PlatformError", "audit", "compare", "count", "count_tokens", "families", "front",
-           "load", "load_trace",
-           "program", "run", "sweep", "tokens_of", "version"]
+           "load", "load_trace", "program", "run", "sweep", "tokens_of", "version"]

@@ -79,6 +79,7 @@ def _printed(args: Words, ok: Sequence[int] = (0,)) -> str:
         raise
     if done.returncode not in ok:
         raise CommandError(done.returncode, done.stderr.decode(errors="replace"))
+    sys.stderr.write(done.stderr.decode(errors="replace"))
     return done.stdout.decode(errors="replace")
 
 
@@ -92,7 +93,7 @@ def run(args: Words, ok: Sequence[int] = (0,), lines: bool = False) -> Any:
     "What?", "--synthetic", "tiny"]).
 
     ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise. lines: the
-    command prints an object a line."""
+    command prints an object a line. What the program says on stderr, such as warnings, goes to sys.stderr."""
     text = _printed([*args, *(["--json"] if "--json" not in args else [])], ok)
     return [json.loads(line) for line in text.splitlines()] if lines else json.loads(text)
 

@@ -80,6 +80,9 @@ def stages(configurations: pd.DataFrame, samples: pd.DataFrame) -> Any:
     shown = [name for name in columns if means[name].max() >= 0.01 * total]  # the others are too thin to be seen
     with plt.rc_context(STYLE):
         figure, panel = plt.subplots(figsize=(COLUMN_INCHES * 1.5, 0.9 + 0.22 * len(means)))
+        if not shown:
+            panel.text(0.5, 0.5, "no sample has times of stages", ha="center", transform=panel.transAxes)
+            return figure
         left = [0.0] * len(means)
         for number, column in enumerate(shown):
             values = means[column].fillna(0).tolist()

@@ -12,6 +12,7 @@ import itertools
 import json
 import re
 import statistics
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple, Union
 
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PathLike = Union[str, Path]
-TRACED = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "kernel", "gpu_memcpy", "gpu_memset")
+LEFT_OUT = ("Trace", "cuda_sync", "cuda_event", "mtia_insight", "gpu_user_annotation", "", "aten::is_leaf",
+            "aten::output_nr", "aten::_version", "profiler::_record_function_enter",
+            "profiler::_record_function_enter_new", "profiler::_record_function_exit")
+OUTSIDE = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset", "mtia_ccp_events", "mtia_workloadd",
+           "cuda_profiler_range", "hpu_op", "xpu", "collective_comm", "overhead", "thread_span")  # in no other slice
 OURS = re.compile("T_|TTFT|stage_|accuracy(_low|_high)?$|(samples|file|id|dataset_name)$")
 BOOKKEEPING = {"schema", "plan", "status", "num_ok", "num_failed", "num_missing", "data_hash", "latency_stats",
                "per_sample_results"}  # no settings
@@ -166,36 +171,63 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.Data
     return configurations.loc[kept]
 
 
-def load_trace(path: PathLike) -> pd.DataFrame:
-    """A row for each operation and annotation: name, where it ran, start, duration and self time [us], and its args. As
-    in `vlmprof trace`, time of a stage or step outside its operations is its own; steps are named ProfilerStep*."""
-    pandas = need_pandas()
-    with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
-        trace = json.load(file)
-    numbered = r"\[\d+\]$" if "dropped_steps" in trace else "$^"  # decode[0], decode[1], .. of our traces are one name
-    rows = [{"name": re.sub(numbered, "", re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"])),
-             "kind": event["cat"], "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"],
-             "duration_us": event["dur"], "args": event.get("args", {})}
-            for event in trace["traceEvents"] if event.get("ph") == "X" and event.get("cat") in TRACED
-            and not event["name"].startswith("end of ProfilerStep#")]
-    if not rows:
-        raise ValueError(f"{path}: there is no operation in it")
-    table = pandas.DataFrame(rows)
-    table = table.sort_values(["pid", "tid", "start_us", "duration_us"], ascending=[True, True, True, False],
-                              ignore_index=True)
-    # ns: whole numbers, so that times that meet are equal
-    times = (table[["start_us", "duration_us"]] * 1000).round().astype("int64")
-    self_ns = times["duration_us"].tolist()
-    around: List[Tuple[int, int]] = []
-    place = None
-    for index, (pid, tid, start, duration) in enumerate(zip(table["pid"], table["tid"], times["start_us"],
-                                                            times["duration_us"])):
-        if place != (pid, tid):
-            around, place = [], (pid, tid)
-        while around and around[-1][1] <= start:
+def _nest(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Gives slices, in the order of their threads and times, their parent and the time that inner ones cover. Returns
+    them without those that are the only one in another of their name, which are one with it."""
+    around: List[Dict[str, Any]] = []
+    for row in rows:
+        row.update(parent=None, inner=0, covered=0, until=row["begin"], end=row["begin"] + row["ns"])
+        if row["kind"] in OUTSIDE:
+            continue
+        while around and not (around[-1]["track"] == row["track"] and row["begin"] < around[-1]["end"] >= row["end"]):
             around.pop()
         if around:
-            self_ns[around[-1][0]] -= duration  # the innermost operation around this one
-        around.append((index, start + duration))
-    table["self_us"] = [ns / 1000 for ns in self_ns]
-    return table
+            row["parent"] = outer = around[-1]
+            outer["inner"] += 1
+            outer["covered"] += max(0, row["end"] - max(row["begin"], outer["until"]))
+            outer["until"] = max(row["end"], outer["until"])
+        around.append(row)
+    for row in rows:
+        outer = row["parent"] = row["parent"] and row["parent"].get("one_with", row["parent"])
+        if outer and outer["inner"] == 1 and outer["name"] == row["name"]:
+            outer.update(inner=row["inner"], covered=row["covered"])
+            row["one_with"] = outer
+    return [row for row in rows if "one_with" not in row]
+
+
+def load_trace(path: PathLike) -> pd.DataFrame:
+    """A row for each slice: name, where it ran, start, duration and self time [us], its args; parent: the row of
+    the operation or, in traces with stacks, the Python function around it. Self times are those of `vlmprof trace`:
+    time of a stage or step outside its operations is its own. Steps are named ProfilerStep*."""
+    pandas = need_pandas()
+    with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+        trace = json.load(file, parse_float=Decimal, strict=False)  # a float has too few digits for a time in ns
+    is_ours = "dropped_steps" in trace
+    rows: List[Dict[str, Any]] = []
+    for event in trace if isinstance(trace, list) else trace["traceEvents"]:
+        name, kind, args = event.get("name", "").partition("\0")[0], event.get("cat") or "cpu_op", event.get("args", {})
+        times = [event[key] for key in ("ts", "dur") if isinstance(event.get(key), (int, Decimal))]
+        if event.get("ph") != "X" or len(times) < 2 or times[1] < 0 or kind in LEFT_OUT or name in LEFT_OUT \
+                or is_ours and name.startswith("end of ProfilerStep#"):
+            continue
+        name = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+        begin, ns = (int((Decimal(time) * 1000).to_integral_value(ROUND_HALF_UP)) for time in times)
+        own = args.get("External id", args.get("external id", 0))
+        rows.append({"name": re.sub(r"\[\d+\]$", "", name) if is_ours else name,  # decode[0], decode[1], .. are one
+                     "kind": kind, "track": (event.get("pid", "-"), event.get("tid", "-")), "begin": begin, "ns": ns,
+                     "args": {key: float(one) if isinstance(one, Decimal) else one for key, one in args.items()},
+                     "id": own if own != args.get("correlation", 0) else 0})
+    if not rows:
+        raise ValueError(f"{path}: there is no operation in it")
+    owners = {(row["track"][0], row["id"]): row["track"] for row in reversed(rows)
+              if row["id"] and row["kind"] in ("cpu_op", "Operator", "user_annotation")}
+    for row in rows:  # a call of the driver belongs to the thread of its operation
+        if re.search("._runtime$|._driver$|^Runtime$", row["kind"]):
+            row["track"] = owners.get((row["track"][0], row["id"]), row["track"])
+    rows = _nest(sorted(rows, key=lambda row: ([str(one) for one in row["track"]], row["begin"], -row["ns"])))
+    places = {id(row): place for place, row in enumerate(rows)}
+    return pandas.DataFrame([{
+        "name": row["name"], "kind": row["kind"], "pid": row["track"][0], "tid": row["track"][1],
+        "start_us": row["begin"] / 1000, "duration_us": row["ns"] / 1000, "args": row["args"],
+        "self_us": (row["ns"] - row["covered"]) / 1000, "parent": places.get(id(row["parent"]))}
+        for row in rows]).astype({"parent": "Int64"})

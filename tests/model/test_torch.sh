@@ -15,12 +15,8 @@ goldens=../shared/goldens/othermodels
 VLMPROF=$(realpath "$PROGRAM") PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1 \
     "$python" tests/python/stages.py "$work" $goldens >"$work/stages" 2>&1
 grep -E '^(FAILED|skipped)' "$work/stages"
-counts=$(grep -oE '^stages: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/stages")
-if [ -z "$counts" ]; then
-    tail -n 5 "$work/stages"
-    counts="stages: 0 passed, 1 failed, 0 skipped"
-fi
-read -r _ passed _ failed _ skipped _ <<<"$counts"
+counts=$(grep -oE '^stages: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/stages") || tail -n 5 "$work/stages"
+read -r _ passed _ failed _ skipped _ <<<"${counts:-stages: 0 passed, 1 failed, 0 skipped}"
 # the samples, with the families' small checkpoints
 folder_of() { case $1 in qwen_vl) echo qwen2_5_vl ;; *) echo "$1" ;; esac; }
 for sample in samples/torch/*.py; do
@@ -29,9 +25,9 @@ for sample in samples/torch/*.py; do
     if [ -z "$goldens" ]; then "$python" -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$sample"
     else
         VLMPROF=$(realpath "$PROGRAM") PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 \
-            "$python" "$sample" "$goldens/$(folder_of "$name")/checkpoint" "$work/$name" >"$work/said" 2>&1 && "$PROGRAM" report "$work/$name" >"$work/report" 2>&1
+            "$python" "$sample" "$goldens/$(folder_of "$name")/checkpoint" "$work/$name" >"$work/printed" 2>&1 && "$PROGRAM" report "$work/$name" >"$work/report" 2>&1
     fi
-    if [ $? -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $sample"; tail -n 3 "$work/said"; fi
+    if [ $? -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $sample"; tail -n 3 "$work/printed"; fi
 done
 echo "test_torch: $passed passed, $failed failed, $((skipped + $([ -n "$goldens" ] && echo 0 || echo 1))) skipped"
 [ "$failed" -eq 0 ]

@@ -1,4 +1,6 @@
 """The package without torch: counts are those of `vlmprof tile`, commands return what the program prints, each wrong input has its sentence."""
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -19,8 +21,7 @@ def printed(*words):
 
 # ---- counts: every family and several sizes, next to the program's own
 equal("version", printed("--version").split()[1], vlmprof.__version__)
-listed = vlmprof.families()
-check("66 families and more", len(listed) >= 66, len(listed))
+check("66 families and more", len(vlmprof.families()) >= 66, len(vlmprof.families()))
 equal("a setting", vlmprof.count_tokens("qwen3-vl", 1920, 1080, max_pixels=200704),
       json.loads(printed("tile", "1920x1080", "--family", "qwen3-vl", "--max_pixels", "200704", "--json"))[0]["total_tokens"])
 whole = vlmprof.count("internvl3", 640, 480)
@@ -50,8 +51,10 @@ refused("a file that is no picture", Exception, "text.png", lambda: vlmprof.toke
 # ---- commands
 answer = vlmprof.run(["run", "samples/cat.jpg", "-p", "What?", "--synthetic", "tiny", "--max_new_tokens", 3])
 equal("run returns the request", (answer["synthetic"], answer["output_tokens"]), (True, 3))
-wrote = vlmprof.sweep(work / "sweep", synthetic="tiny", data="samples/questions.jsonl", tier_list=["low", "medium"], top_k_list=[1], num_samples=3,
-                      num_runs_per_sample=1, max_new_tokens=2, quiet=True)
+with contextlib.redirect_stderr(io.StringIO()) as said:
+    wrote = vlmprof.sweep(work / "sweep", synthetic="tiny", data="samples/questions.jsonl", tier_list=["low", "medium"], top_k_list=[1], num_samples=3,
+                          num_runs_per_sample=1, max_new_tokens=2)
+check("what the program says is not hidden", "2 configurations, 6 points" in said.getvalue(), said.getvalue())
 equal("sweep has both configurations", len(wrote["configurations"]), 2)
 verdict = vlmprof.compare(work / "sweep", work / "sweep", quiet=True)
 check("compare returns a dict", isinstance(verdict, dict) and "verdict" in json.dumps(verdict), verdict)

@@ -71,10 +71,6 @@ def change_weights(golden, tensor, how):
     return folder
 
 
-def zero(values):
-    return np.zeros_like(values)
-
-
 def swap_halves(values):
     return np.concatenate([values[len(values) // 2:], values[:len(values) // 2]])
 
@@ -107,9 +103,9 @@ equal("the shape of a model", conform.shape_of(GOLDEN.format("own_qwen3_vl_moe_a
 # ---- planted in the weights
 for tensor, how, stage in (
         ("vision_tower.vision_model.embeddings.patch_embedding.weight", swap_halves, "tower"),
-        ("vision_tower.vision_model.encoder.layers.0.mlp.fc2.bias", zero, "tower"),
-        ("vision_tower.vision_model.encoder.layers.2.self_attn.out_proj.bias", zero, "tower"),
-        ("multi_modal_projector.linear_1.bias", zero, "connector"), ("multi_modal_projector.linear_2.bias", zero, "connector"),
+        ("vision_tower.vision_model.encoder.layers.0.mlp.fc2.bias", np.zeros_like, "tower"),
+        ("vision_tower.vision_model.encoder.layers.2.self_attn.out_proj.bias", np.zeros_like, "tower"),
+        ("multi_modal_projector.linear_1.bias", np.zeros_like, "connector"), ("multi_modal_projector.linear_2.bias", np.zeros_like, "connector"),
         ("language_model.model.layers.1.self_attn.v_proj.weight", swap_halves, "prefill"), ("language_model.lm_head.weight", swap_halves, "prefill"),
         ("vision_tower.vision_model.encoder.layers.1.self_attn.q_proj.weight", double, "tower"),
         ("language_model.model.layers.1.self_attn.q_proj.weight", double, "prefill")):
@@ -174,17 +170,9 @@ def damaged(name, how):
     return copy
 
 
-def cut(path, array):
-    path.write_bytes(path.read_bytes()[:-5])
-
-
-def longer(path, array):
-    path.write_bytes(path.read_bytes() + b"more")
-
-
 for words, name, how in (
-        ("not a finite number", "logits", lambda path, array: np.save(path, np.where(array == array.max(), np.nan, array))), ("logits.npy", "logits", cut),
-        ("more data", "tower", longer), ("the type is", "pixels", lambda path, array: np.save(path, array.astype(complex))),
+        ("not a finite number", "logits", lambda path, array: np.save(path, np.where(array == array.max(), np.nan, array))), ("logits.npy", "logits", lambda path, array: os.truncate(path, path.stat().st_size - 5)),
+        ("more data", "tower", lambda path, array: path.write_bytes(path.read_bytes() + b"more")), ("the type is", "pixels", lambda path, array: np.save(path, array.astype(complex))),
         ("not a .npy file", "image_features", lambda path, array: path.write_bytes(b"GIF89a" + path.read_bytes()[6:])),
         ("Fortran", "tower", lambda path, array: np.save(path, np.asfortranarray(array))),
         ("expected integers", "tokens", lambda path, array: np.save(path, array.astype(float)))):

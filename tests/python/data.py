@@ -1,6 +1,7 @@
 """vlmprof.data: the goldens of each format give their ids, prompts, references and pictures, what it writes is read by `vlmprof sweep`, bad files are named,
 and a task object of lmms-eval's kind is asked."""
 import hashlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -19,13 +20,9 @@ golden = shared if shared.is_dir() else Path("tests/golden/datasets")
 if not golden.is_dir():
     skip("data", f"no {shared} and no {golden}")
     done("data")
-missing = []
-for module in ("pandas", "pyarrow"):
-    try:
-        __import__(module)
-    except ImportError:
-        missing.append(module)
-        skip("tables", f"no {module}")
+missing = [module for module in ("pandas", "pyarrow") if not importlib.util.find_spec(module)]
+for module in missing:
+    skip("tables", f"no {module}")
 
 
 def needs_missing(path):

@@ -79,14 +79,18 @@ if "pandas" in have:
     refused("a broken file is named", ValueError, "b.json: ", lambda: vlmprof.load(own))
     subprocess.run([os.environ["VLMPROF"], "run", "-p", "What?", "--synthetic", "tiny", "--max_new_tokens", "2", "--profile", "--trace", str(work / "trace.json"), "--quiet"],
                    capture_output=True, check=True)
-    trace = vlmprof.load_trace(work / "trace.json")
-    check("load_trace: self times are parts of the durations", (trace["self_us"] >= -0.001).all() and (trace["self_us"] <= trace["duration_us"] + 0.001).all(),
-          trace[trace["self_us"] < 0])
-    said = subprocess.run([os.environ["VLMPROF"], "trace", str(work / "trace.json"), "--sort_by", "self_cpu_time_total", "--json"], capture_output=True, check=True)
-    rows = json.loads(said.stdout)["ops"]["rows"]
-    sums = trace.groupby("name")["self_us"].sum()
-    equal("load_trace: the self times are those of vlmprof trace", [round(float(sums[row["name"]]), 3) for row in rows[:5]],
-          [round(row["host_self_ns"] / 1000, 3) for row in rows[:5]])
+    slices = [("user_annotation", "mine", 0, 90.5), ("python_function", "f", 1, 60.25), ("cpu_op", "sum", 2, 20), ("cpu_op", "sum", 3, 10), ("cpu_op", "mul", 4, 1),
+              ("python_function", "g", 50, 10), ("cpu_op", "relu", 51, 3)]
+    (work / "stacks.json").write_text(json.dumps([{"ph": "X", "cat": kind, "name": name, "ts": 1790857026000000 + start + at, "dur": length, "pid": 1, "tid": 1}
+                                                  for start in (0, 100, 200) for kind, name, at, length in slices]))
+    for path in (work / "trace.json", work / "stacks.json", Path("tests/golden/trace/torch_cpu.pt.trace.json")):
+        trace = vlmprof.load_trace(path)
+        said = subprocess.run([os.environ["VLMPROF"], "trace", str(path), "--json"], capture_output=True, check=True)
+        names = trace["name"].where(trace["kind"] != "python_function", "[Python frames]")
+        found = {name: (len(rows), round(rows["self_us"].sum(), 3)) for name, rows in trace[~trace["kind"].isin(results.OUTSIDE)].groupby(names)}
+        equal(f"load_trace: {path.name} as in vlmprof trace", found, {row["name"]: (row["calls"], row["host_self_ns"] / 1000) for row in json.loads(said.stdout)["ops"]["rows"]})
+        if path.name == "stacks.json":
+            equal("load_trace: parents are rows", [trace["name"][trace["parent"][row]] for row in trace.index[trace["name"] == "relu"]], ["g"] * 3)
 else:
     refused("no pandas: what to do", ImportError, "pip install pandas", lambda: vlmprof.load(work / "sweep"))
 if "pandas" in have and "matplotlib" in have:
@@ -97,6 +101,8 @@ if "pandas" in have and "matplotlib" in have:
     one, more = plots.front(configurations), plots.stages(configurations, samples)
     equal("the front has a panel and names its members", (len(one.axes), len(one.axes[0].texts)), (1, len(vlmprof.front(configurations))))
     equal("a bar for each configuration", len(more.axes[0].get_yticks()), 4)
+    none = plots.stages(configurations, samples.drop(columns=[name for name in samples.columns if name.startswith(("stage_", "T_"))]))
+    equal("no stages: said in words", (none.axes[0].texts[0].get_text(), none.axes[0].get_legend()), ("no sample has times of stages", None))
     table = plots.effect_table(configurations.drop(columns="request_rate").assign(request_rate=1))
     equal("effects: one row for each step of a knob", table["knob"].tolist(), ["tier", "top_k"])
     equal("over all pairs", table["pairs"].tolist(), [2, 2])

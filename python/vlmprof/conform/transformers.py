@@ -22,37 +22,18 @@ MODULES = {
 }
 
 
-def find(model: Any, path: str) -> Any:
-    """The module of a path; None: there is none."""
-    short = path.split("{")[0] + path.split("}")[-1] if "{" in path else path
-    for start in (getattr(model, "model", model), model):
-        for way in (path.replace("{", "").replace("}", ""), short):
-            module = start
-            for step in way.split("."):
-                if step.lstrip("-").isdigit():
-                    module = module[int(step)] if module is not None and len(module) >= abs(int(step)) else None
-                else:
-                    module = getattr(module, step, None)
-            if module is not None:
-                return module
-    return None
-
-
 def _watch(model: Any, seen: Dict[str, Any], windows: List[Any]) -> None:
     """Keeps the values of tower and connector in `seen`, and the order of a tower that computes window by window."""
-    def keep(name: str) -> Any:
-        def hook(_module: Any, _inputs: Any, output: Any) -> None:
+    from ..torch.families import find_module
+
+    def keep(name: str, is_input: bool) -> Any:
+        def hook(_module: Any, given: Any, named: Any, output: Any) -> None:
             output = getattr(output, "pooler_output", output)
-            output = getattr(output, "last_hidden_state", output)
+            output = (given or tuple(named.values())) if is_input else getattr(output, "last_hidden_state", output)
             seen.setdefault(name, (output[0] if isinstance(output, tuple) else output).detach())
         return hook
 
-    def keep_given(name: str) -> Any:
-        def hook(_module: Any, given: Any, named: Any) -> None:
-            seen.setdefault(name, (given or tuple(named.values()))[0].detach())
-        return hook
-
-    visual = find(model, "visual")
+    visual = find_module(model, "visual")
     if hasattr(visual, "permute_input_for_window_attn"):
         permute = visual.permute_input_for_window_attn
 
@@ -61,11 +42,10 @@ def _watch(model: Any, seen: Dict[str, Any], windows: List[Any]) -> None:
             return permute(values, index, **more)
         visual.permute_input_for_window_attn = kept
     for name, path in zip(("tower", "connector"), MODULES.get(type(model).__name__, (None, None))):
-        module = find(model, path.lstrip("<")) if path else None
-        if path and module is not None and path.startswith("<"):
-            module.register_forward_pre_hook(keep_given(name), with_kwargs=True)
-        elif module is not None:
-            module.register_forward_hook(keep(name))
+        ways = (path or "<").lstrip("<").replace("}", "{").split("{")
+        module = find_module(model, "".join(ways)) or find_module(model, ways[0] + ways[-1] * (len(ways) > 1))
+        if path and module is not None:
+            module.register_forward_hook(keep(name, path.startswith("<")), with_kwargs=True)
         else:
             print(f"{type(model).__name__}: the module of the {name} is unknown, so it is not seen", file=sys.stderr)
 

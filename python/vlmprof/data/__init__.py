@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import hashlib
 import itertools
 import json
 import os
@@ -22,7 +23,7 @@ from typing import Any, Counter, Dict, Iterator, List, NamedTuple, Optional, Uni
 
 from . import lmms, official, tables
 from .prompts import TASKS, metric_of, task_of
-from .record import DataError, Picture, Sample, picture_format, sha256
+from .record import DataError, Picture, Sample, picture_format
 
 __all__ = ["DataError", "Picture", "Sample", "Source", "convert", "metric_of", "open_source", "read", "task_of"]
 PathLike = Union[str, "os.PathLike[str]"]
@@ -103,7 +104,7 @@ class _Writer:
         found = picture.find(folders)
         ending = picture_format(found if isinstance(found, bytes) else found.open("rb").read(16))
         if isinstance(found, bytes):
-            path = self.images / f"{sha256(found)[:16]}.{ending}"
+            path = self.images / f"{hashlib.sha256(found).hexdigest()[:16]}.{ending}"
             if not path.exists():
                 self.images.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(found)
@@ -125,7 +126,9 @@ class _Writer:
             places = iter(range(len(paths)))
             record["content"] = [{"image": next(places)} if "image" in part else part for part in content]
         else:
-            record["question"] = sample.prompt if sample.prompt is not None else _text(sample.content)
+            record["question"] = sample.prompt
+            if sample.prompt is None:
+                record["question"] = "\n".join(part["text"] for part in sample.content if "text" in part)
         metric = metric_of(sample.rule, bool(sample.options))
         only = [sample.answer] if sample.answer is not None else None
         references = sample.answers if sample.answers is not None else only
@@ -144,10 +147,6 @@ class _Writer:
             if value is not None and value != []:
                 record[f"source_{key}" if key in MEANT else key] = value
         return record
-
-
-def _text(content: List[Dict[str, Any]]) -> str:
-    return "\n".join(part["text"] for part in content if "text" in part)
 
 
 def _placed(sample: Sample) -> List[Dict[str, Any]]:

@@ -2,18 +2,21 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any, Iterator, List
 
 from .record import DataError, Picture, Sample, texts_of
 
 
 def load_task(name: str) -> Any:
-    """The task object; the data set is downloaded or found as lmms-eval does it."""
+    """The task object, by name or PATH/NAME.yaml; the data set is downloaded or found as lmms-eval does it."""
     try:
         from lmms_eval.tasks import TaskManager, get_task_dict
     except ImportError as error:
         raise DataError(f"lmms:{name} needs lmms-eval in this Python: pip install lmms-eval ({error})") from None
-    found = get_task_dict([name], TaskManager())
+    path = Path(name) if name.endswith((".yaml", ".yml")) else None
+    manager = TaskManager(include_path=str(path.parent), include_defaults=False) if path else TaskManager()
+    found = get_task_dict([path.stem if path else name], manager)
     while isinstance(found, dict):  # a group of one
         if len(found) != 1:
             raise DataError(f"lmms:{name} is a group: choose one of {', '.join(sorted(str(key) for key in found))}")

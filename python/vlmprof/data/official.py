@@ -133,9 +133,8 @@ def official_samples(path: Path, rows: List[Row], form: Form, folders: List[Path
 
 def notes_beside(path: Path) -> Optional[Path]:
     """The annotations of a file of questions, by the published names: OpenEnded_mscoco_val2014_questions.json."""
-    name = path.name.replace("OpenEnded_", "").replace("_questions", "_annotations")
-    other = path.with_name(name)
-    return other if name != path.name and other.is_file() else None
+    other = path.with_name(path.name.replace("OpenEnded_", "").replace("_questions", "_annotations"))
+    return other if other != path and other.is_file() else None
 
 
 def vqa_samples(path: Path, value: Row, notes_path: Optional[Path], task: str, folders: List[Path]) -> Iterator[Sample]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union
@@ -45,16 +45,10 @@ def picture_format(data: bytes) -> str:
     Traceback (most recent call last):
     vlmprof.data.record.DataError: not a PNG, JPEG, WebP, GIF or BMP file
     """
-    if data[:8] == b"\x89PNG\r\n\x1a\n":
-        return "png"
-    if data[:3] == b"\xff\xd8\xff":
-        return "jpg"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "webp"
-    if data[:6] in (b"GIF87a", b"GIF89a"):
-        return "gif"
-    if data[:2] == b"BM":
-        return "bmp"
+    for name, begin in (("png", rb"\x89PNG\r\n\x1a\n"), ("jpg", rb"\xff\xd8\xff"), ("webp", rb"RIFF.{4}WEBP"),
+                        ("gif", rb"GIF8[79]a"), ("bmp", rb"BM")):
+        if re.match(begin, data, re.DOTALL):
+            return name
     if data[:4] in (b"II*\0", b"MM\0*"):
         raise DataError("a TIFF file, which vlmprof does not decode: convert it to PNG")
     raise DataError("not a PNG, JPEG, WebP, GIF or BMP file")
@@ -79,13 +73,6 @@ class Sample:
 
     def fail(self, reason: str) -> None:
         self.error = self.error or reason
-
-    def add_text(self, text: str) -> None:
-        if text:
-            self.content.append({"text": text})
-
-    def add_place(self, position: int) -> None:
-        self.content.append({"image": position})
 
 
 def text_of(value: Any) -> Optional[str]:
@@ -131,7 +118,3 @@ def decode_base64(text: str) -> bytes:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         raise DataError("the picture is not base64") from None
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

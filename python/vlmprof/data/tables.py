@@ -7,18 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
 from .prompts import CHOICE, TASKS, task_of
-from .record import (
-    LETTERS,
-    DataError,
-    Picture,
-    Row,
-    Sample,
-    decode_base64,
-    id_of,
-    letters,
-    text_of,
-    texts_of,
-)
+from .record import LETTERS, DataError, Picture, Row, Sample, decode_base64, id_of, letters, text_of, texts_of
 
 
 def python_list(text: str) -> Optional[List[str]]:
@@ -85,10 +74,6 @@ class TsvPictures:
         return [Picture(path=path) for path in (python_list(paths) or [paths])] if paths else []
 
 
-def _has_part(stem: str, word: str) -> bool:
-    return word in re.sub("[-_ .]", "", stem.lower())
-
-
 def _cut_at_markers(sample: Sample) -> None:
     """Splits MMMU's prompt at "<image N>". Without a marker it follows the pictures."""
     pieces = re.split(r"<image (\d)>", sample.prompt or "")
@@ -96,9 +81,9 @@ def _cut_at_markers(sample: Sample) -> None:
         return
     for i, piece in enumerate(pieces):
         if i % 2 == 0:
-            sample.add_text(piece)
+            sample.content += [{"text": piece}] if piece else []
         elif 0 < int(piece) <= len(sample.pictures):
-            sample.add_place(int(piece) - 1)
+            sample.content.append({"image": int(piece) - 1})
         else:
             sample.fail(f"its text has <image {piece}>, but it has {len(sample.pictures)} pictures")
     sample.prompt = None
@@ -112,7 +97,7 @@ def tsv_samples(path: Path, task: Optional[str], rows: List[Row]) -> Iterator[Sa
     pictures = TsvPictures(rows)
     has_letters = any("A" in row for row in rows) and any("B" in row for row in rows)
     has_image = any("image" in row for row in rows)
-    circular = any(_has_part(path.stem, word) for word in ("mmbench", "ccbench", "circular", "mmcr"))
+    circular = re.search("mmbench|ccbench|circular|mmcr", re.sub("[-_ .]", "", path.stem.lower()))
     known = TASKS.get(task) if task else None
     for number, row in enumerate(rows):
         if has_image and "image" not in row:

@@ -25,6 +25,7 @@ FAMILIES: Dict[str, Family] = {
     "InternVLForConditionalGeneration": Family("InternVL", *_LLAVA, views=True),
     "Gemma3ForConditionalGeneration": Family("Gemma3", *_LLAVA, views=True),
     "PaliGemmaForConditionalGeneration": Family("PaliGemma", *_LLAVA),
+    "Mistral3ForConditionalGeneration": Family("Mistral3", *_LLAVA),
     "Molmo2ForConditionalGeneration": Family("Molmo2", *_LLAVA),
     "MolmoForCausalLM": Family("Molmo", *_MOLMO),
     "SmolVLMForConditionalGeneration": Family("SmolVLM", *_IDEFICS, views=True),
@@ -41,11 +42,13 @@ class UnknownStructure(ValueError):
     """A stage's module was not found; the text says which were looked for and how to name it."""
 
 
-def _module(model: Any, path: str) -> Optional[Any]:
+def find_module(model: Any, path: str) -> Any:
+    """The module of a path; -1: the last of a list; None: there is none."""
+    module: Any
     for module in (getattr(model, "model", None), model):
         for step in path.split("."):
-            if step.isdigit():
-                module = module[int(step)] if module is not None and len(module) > int(step) else None
+            if step.lstrip("-").isdigit():
+                module = module[int(step)] if -len(module) <= int(step) < len(module) else None
             else:
                 module = getattr(module, step, None)
             if module is None:
@@ -74,7 +77,7 @@ def find_modules(model: Any, named: Optional[Dict[str, Optional[str]]] = None) -
             continue
         paths = [path] if path is not None else list(dict.fromkeys(getattr(one, stage) for one in candidates))
         for path in paths:
-            ends = [_module(model, end) for end in (path.split("..") if ".." in path else (path, path))]
+            ends = [find_module(model, end) for end in (path.split("..") if ".." in path else (path, path))]
             if all(end is not None for end in ends):
                 found[stage] = (ends[0], ends[1])
                 break

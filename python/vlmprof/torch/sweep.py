@@ -21,7 +21,7 @@ import torch
 
 from .. import commands
 from ..scores import score_of
-from .timing import provenance, stages
+from .timing import provenance, stages, state_of
 
 Knob = Union[int, float, str, bool]
 Record = Dict[str, Any]
@@ -142,11 +142,11 @@ def _kept(prune: Tuple[str, float], count: int, seed: int) -> List[int]:
 
 
 def _without_placeholders(inputs: Dict[str, Any], image_id: Any, prune: Tuple[str, float], seed: int) -> Dict[str, Any]:
-    """Inputs of one row without the placeholders of the tokens that are left out of every view."""
+    """Inputs of equal rows without the placeholders of the tokens that are left out of every view."""
     places = (inputs["input_ids"][0] == image_id).nonzero()[:, 0].tolist()
     if not places:
         return inputs
-    each = len(places) // max(1, inputs["pixel_values"].flatten(0, -4).shape[0])
+    each = len(places) * len(inputs["input_ids"]) // max(1, inputs["pixel_values"].flatten(0, -4).shape[0])
     kept = set(_kept(prune, each, seed))
     gone = {place for index, place in enumerate(places) if index % each not in kept}
     length = inputs["input_ids"].shape[1]
@@ -183,7 +183,7 @@ def _score_by_rule(rule: str, records: List[Record], answers: List[str]) -> List
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answers.jsonl"
         path.write_text("".join(json.dumps({**_plain(record), "prediction": answer}, default=str) + "\n" for record, answer in zip(records, answers)), encoding="utf-8")
-        lines = commands.run(["score", "--metric", rule, path], lines=True)
+        lines = commands.run(["score", "--metric", rule, path, "--quiet"], lines=True)
     return [line["score"] if line.get("score") is not None else str(line.get("reason")) for line in lines[:len(records)]]
 
 
@@ -210,8 +210,12 @@ def _grid(knobs: Mapping[str, Sequence[Knob]], model: Any, processor: Any, has_o
     for value in knobs.get("dtype", ()):
         if not getattr(getattr(torch, str(value), None), "is_floating_point", False):
             raise ValueError(f"knobs: dtype {value!r} is not the name of a floating-point dtype of torch, such as float16")
-    if "attn" in knobs and not hasattr(model, "set_attn_implementation"):
-        raise ValueError(f"knobs: attn: {type(model).__name__} has no set_attn_implementation; apply= can do it")
+    for value in knobs.get("attn", ()):
+        try:
+            with _attention(model, value):
+                pass
+        except (AttributeError, ImportError, ValueError) as error:
+            raise ValueError(f"knobs: attn {value!r}: {error}; apply= can do others") from None
     if any(_parse_prune(str(one)) for one in knobs.get("prune", ())) and not timed.has_views:
         raise ValueError(f"knobs: prune: {timed.family}'s connector does not put out [views, tokens, width]; apply= can prune it")
     return [dict(zip(knobs, values)) for values in itertools.product(*knobs.values())]
@@ -220,7 +224,7 @@ def _grid(knobs: Mapping[str, Sequence[Knob]], model: Any, processor: Any, has_o
 def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]], *, output_dir: Union[str, Path], knobs: Optional[Mapping[str, Sequence[Knob]]] = None,
           apply: Optional[Callable[[Any, Mapping[str, Knob]], Any]] = None, inputs: Optional[Callable[[Any, Record, Mapping[str, Knob]], Dict[str, Any]]] = None,
           run: Optional[Callable[..., Any]] = None, score: Optional[Callable[..., Any]] = None, metric: Optional[str] = None, num_samples: Optional[int] = None,
-          num_runs: int = 3, warmup: int = 1, order: str = "runs", resume: bool = False, on_error: str = "record", max_new_tokens: int = 16, ignore_eos: bool = False,
+          num_runs: int = 3, warmup: int = 1, order: str = "runs", resume: bool = False, on_error: str = "record", max_new_tokens: Optional[int] = None, ignore_eos: bool = False,
           knob_units: Optional[Dict[str, str]] = None, dataset_name: Optional[str] = None, model_name: Optional[str] = None,
           modules: Optional[Dict[str, Optional[str]]] = None, seed: int = 42, progress: bool = True, clock: Optional[Callable[[], int]] = None) -> List[Dict[str, Any]]:
     """Measures a grid of configurations and writes a result file for each; returns a dict with file, knobs, num_ok, num_failed, T_total_p50 [ms] and accuracy.
@@ -233,12 +237,13 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
     score:    a function of answer and record that returns 0 to 1, or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`
     order:    "runs": configurations alternate run by run, in an order drawn anew; "samples": sample by sample; "configurations": one after the other
     on_error: "record": a point that fails is a row with its reason; "raise"
+    max_new_tokens: None: that of the first record whose prompt is a tool's (vlmprof help data), else 16
     resume:   goes on with the sweep in output_dir, whose points.jsonl has every run; Ctrl-C writes the result files of what there is
     clock:    ns, in the place of the machine's clocks
 
     Answers are greedy. Guide: vlmprof help torch."""
     for name, value, least in (("num_runs", num_runs, 1), ("warmup", warmup, 0), ("max_new_tokens", max_new_tokens, 1), ("num_samples", num_samples, 1)):
-        if not (name == "num_samples" and value is None) and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+        if not (value is None and name in ("num_samples", "max_new_tokens")) and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise ValueError(f"{name}: expected a whole number of {least} or more, not {value!r}")
     for name, word, known in (("order", order, ("runs", "samples", "configurations")), ("on_error", on_error, ("record", "raise"))):
         if word not in known:
@@ -252,6 +257,7 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
     timed = stages(model, modules=modules, run=None if run is None else lambda **more: run(model, **more), warmup=0, clock=clock)
     grid = _grid(dict(knobs or {}), model, processor, (apply is not None, inputs is not None), timed)
     name, rows = _read_records(records, num_samples, seed)
+    max_new_tokens = max_new_tokens or int(rows[0].get("max_new_tokens", 16) if rows[0].get("prompt_origin", "none") != "none" else 16)
     metric, scores = _scorer(score, metric, rows)
     if score is None and any("answers" in row or "options" in row for row in rows):
         _score_by_rule(metric, rows[:1], ["?"])  # an unknown rule, or no program
@@ -388,6 +394,7 @@ class _Sweep:
             stack.enter_context(held)
         elif hasattr(held, "close"):
             stack.callback(held.close)
+        self.state = state_of(model)
 
     def _check(self, knobs: Knobs) -> None:
         unread = [knob for knob in knobs if knob not in knobs.read and len({one[knob] for one in self.grid}) > 1]
@@ -424,7 +431,7 @@ class _Sweep:
         sizes = {"actual_vision_tokens": vision, **({"actual_num_crops": request.views, "num_views": request.views} if request.views else {}), "input_text_tokens": len(whole) - vision,
                  "total_sequence_length": len(whole), **({"kept_vision_tokens": request.image_tokens} if self.prune else {}),
                  **({"batch_size": request.batch} if request.batch > 1 else {})}
-        return {"unix_s": int(time.time()), "total_ns": request.total_ns + moved - began + spent["detok"], "stages": spent, "pred": text,
+        return {"unix_s": int(time.time()), "state": self.state, "total_ns": request.total_ns + moved - began + spent["detok"], "stages": spent, "pred": text,
                 "tokens": request.tokens, "step_ns": request.step_ns, "stamps": 2 * len(request.order) + len(request.tokens), "sizes": sizes,
                 **({"peak_bytes": request.peak_bytes} if request.peak_bytes else {})}
 
@@ -444,7 +451,8 @@ class _Sweep:
             stamps = statistics.mean(run["stamps"] for _, runs in rows for run in runs) if rows else 0
             accuracy = sum(known) / len(known) if known else None
             cost = session["stamp_cost_ns"]
-            result = {**self.head, "knobs": dict(self.knobs[name]._values), "knob_units": units, "accuracy": accuracy, "order": self.how["order"], "provenance": session,
+            result = {**self.head, "knobs": dict(self.knobs[name]._values), "knob_units": units, "accuracy": accuracy, "order": self.how["order"],
+                      "provenance": {**session, **(rows[-1][1][-1].get("state", {}) if rows else {})},
                       "tool_cost": {"stamps_per_request": stamps, "stamp_cost_ns": cost, "stamps_share": stamps * cost / 1e6 / statistics.mean(totals) if totals else 0},
                       "config": {"seed": self.how["seed"], "ignore_eos": self.how["ignore_eos"]}, "per_sample_results": [*lines, *failed]}
             part = self.folder / f"{name}.part"

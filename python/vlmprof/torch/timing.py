@@ -160,9 +160,14 @@ def attribute(marks: List[Tuple[str, str, int]]) -> Tuple[Dict[str, int], List[i
     return stages, steps, order, places
 
 
+def state_of(model: Any) -> Dict[str, Any]:
+    """What knobs change in a model."""
+    return {"attention": str(getattr(getattr(model, "config", None), "_attn_implementation", None) or "not known"),
+            "dtype": ", ".join(sorted({str(one.dtype)[6:] for one in model.parameters()})) or "none", "compile": compiled_in(model) or ["none"]}
+
+
 def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
     """Where, when and with what a model is measured; no value is null."""
-    config = getattr(model, "config", None)
     try:
         ours = version()
     except OSError:
@@ -175,16 +180,19 @@ def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
     return {"version": ours, "build": f"torch {torch.__version__}, transformers {transformers.__version__}", "host": platform.node() or "not known",
             "kernel": platform.release(), "python": platform.python_version(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "argv": list(getattr(sys, "orig_argv", [sys.executable, *sys.argv])), "device": f"{device.type}: {name}", "threads": torch.get_num_threads(),
-            "attention": str(getattr(config, "_attn_implementation", None) or "not known"), "dtype": ", ".join(sorted({str(one.dtype)[6:] for one in model.parameters()})) or "none",
-            "compile": compiled_in(model) or ["none"], "synchronisation": {"cuda": "CUDA events", "cpu": "none"}.get(device.type, "at each mark"), "load": round(os.getloadavg()[0], 2),
+            **state_of(model), "synchronisation": {"cuda": "CUDA events", "cpu": "none"}.get(device.type, "at each mark"), "load": round(os.getloadavg()[0], 2),
             "stamp_cost_ns": (time.perf_counter_ns() - began) // 1000}
 
 
+@torch.compiler.disable
 def compiled_in(model: Any) -> List[str]:
     """The modules of a model that torch.compile took."""
     found = []
     for name, module in model.named_modules():
-        if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None or hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable"):
+        call: Any = getattr(module, "_compiled_call_impl", None)
+        while hasattr(call, "vlmprof_inner"):  # ours
+            call = call.vlmprof_inner
+        if call is not None or hasattr(module, "_orig_mod") or hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable"):
             found.append(name.replace("_orig_mod.", "") or type(getattr(module, "_orig_mod", module)).__name__)
     return found
 
@@ -207,13 +215,12 @@ class stages:
 
     def __init__(self, model: Any, modules: Optional[Dict[str, Optional[str]]] = None, run: Optional[Callable[..., Any]] = None, warmup: int = 1,
                  clock: Optional[Callable[[], int]] = None):
-        self.model, self.warmup, self._clock = getattr(model, "_orig_mod", model), warmup, clock
+        self._given, self.model, self.warmup, self._clock = model, getattr(model, "_orig_mod", model), warmup, clock
         self.family, self.has_views, self._modules = find_modules(self.model, modules)
         self.device = device_of(self.model)
         self.requests: List[Request] = []
         self._marks: Optional[_Marks] = None
         self._undo: List[Callable[[], None]] = []
-        self._compiled = compiled_in(model)
         self._own_run, self.run = run, run or getattr(self.model, "generate", self.model)
 
     def __enter__(self) -> stages:
@@ -234,11 +241,12 @@ class stages:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
+        taken = [] if self.requests else compiled_in(self._given)
         while self._undo:
             self._undo.pop()()
         self._marks = None
-        if kind is None and not self.requests and self._compiled:
-            raise NeverBegan(f"no request was timed: torch.compile took {', '.join(self._compiled)}, and its regions call no module; compile the stages' "
+        if kind is None and taken:
+            raise NeverBegan(f"no request was timed: torch.compile took {', '.join(taken)}, and its regions call no module; compile the stages' "
                              "modules instead (module.compile())")
 
     def _around(self, module: Any, begin: Optional[Callable[..., None]], end: Optional[Callable[..., None]]) -> None:
@@ -256,6 +264,7 @@ class stages:
             finally:
                 if end:
                     end(succeeded)
+        call.vlmprof_inner = inner  # type: ignore[attr-defined]
         module._compiled_call_impl = call
         self._undo.append(lambda: setattr(module, "_compiled_call_impl", inner))
 
@@ -357,7 +366,7 @@ class stages:
                 continue
             path = next((name for name, module in self.model.named_modules() if module is first), stage)
             path = path.replace("_orig_mod.", "")
-            around = [name for name in self._compiled if name not in (path, f"{path}._orig_mod") and (path.startswith(f"{name}.") or name == type(self.model).__name__)]
+            around = [name for name in compiled_in(self._given) if name not in (path, f"{path}._orig_mod") and (path.startswith(f"{name}.") or name == type(self.model).__name__)]
             raise NeverBegan(f"the module of the stage {stage!r}, {path} ({type(first).__name__}), was not called in this request: " + (
                 f"torch.compile took {around[0]} around it, and a compiled region calls no module; compile {path} itself ({path}.compile())" if around else
                 f"the model answered without it; name the one that it uses, or None if it has none: stages(model, modules={{{stage!r}: ...}})"))
