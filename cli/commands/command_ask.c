@@ -33,7 +33,7 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTION_ENDPOINT_MODEL,
     OPTIONS_OF_CLIENT,
     OPTION_REQUEST_KNOB,
-    OPTIONS_OF_TWINS,
+    OPTION_TWINS,
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"},
     OPTION_SAME_IMAGE,
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL,
@@ -203,18 +203,17 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.endpoint = &state->endpoint;
     plan.question = state->question;
     plan.text_knob_count = state->text_knobs;
-    plan.method = twin_method_of(text_of(options, "twins_method"));
     plan.pairs = (int32_t)number_of(options, "twins");
     plan.seed = TWIN_SEED;
     plan.name = "twins";
     plan.memory = &memory;
     int code = twins_measure(&plan, &state->twins, reason, sizeof reason);
-    state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
+    state->twin_result = twins_result(state->twins.pairs, state->twins.count);
     if (!code && state->image_count > 1) {
         plan.question.picture_count = 1;
         plan.name = "twins of the first image";
         code = twins_measure(&plan, &state->first, reason, sizeof reason);
-        state->first_result = twins_result(state->first.pairs, state->first.count, plan.method);
+        state->first_result = twins_result(state->first.pairs, state->first.count);
     }
     twin_forget(&memory);
     return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;

@@ -57,7 +57,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "answers need"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers not to use their prompt caches"},
     OPTION_SAME_IMAGE,
-    OPTIONS_OF_TWINS,
+    OPTION_TWINS,
     OPTION_GROUP("knobs"),
     KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS) OPTION_IMPORTANCE_SCORES_FILE,
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
@@ -238,7 +238,7 @@ static int sweep_settings_read(const struct options *options, struct sweep_setti
     *settings = (struct sweep_settings){
         .engine = engine_options_of(options), .endpoint = endpoint_settings_of(options),
         .output_dir = text_of(options, "output_dir"), .twins = (int32_t)number_of(options, "twins"),
-        .twins_method = text_of(options, "twins_method"), .no_cache = is_given(options, "no_cache"),
+        .no_cache = is_given(options, "no_cache"),
         .same_image = is_given(options, "same_image"), .retry_failed = is_given(options, "retry_failed"),
         .is_uniform = !strcmp(text_of(options, "arrivals"), "uniform"), .ramp_s = opt(options, "ramp_s")->real};
     if (is_given(options, "request_rate_list") || is_given(options, "concurrency_list") || is_given(options, "server"))

@@ -21,6 +21,8 @@
 #include <string.h>
 #include <sys/types.h>
 
+enum { CAPTION_SEED = 42 }; /* of caption prompts for records without one, as in sweep */
+
 static const struct option_spec TOKENIZE_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
@@ -29,12 +31,9 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     {"jsonl", FLAG, NULL, NULL, 0, 0, NULL,
      "lines are objects: adds \"ids\" to \"text\", \"text\" to \"ids\", or \"prompt_text\" and \"ids\" to a data set's "
      "record"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of caption prompts for records without one"},
     OPTION_GROUP("decoding"),
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, "in reverse: TEXT or lines are token ids, and the output is text"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: omit special tokens", .needs = "decode"},
-    {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: no space before punctuation, as scoring does",
-     .needs = "decode"},
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
@@ -67,7 +66,6 @@ struct tokenize_job {
     const vp_tokenizer *tokenizer;
     int decode;                                  /* 1 with --decode */
     int flags;                                   /* VP_DECODE_... */
-    int64_t seed;                                /* for records without one */
     struct buffer ids, text;                     /* ids of the current line */
     struct text_buffer out;                      /* all output; printed only if every line is valid */
     struct parsed record;                        /* the current line of --jsonl */
@@ -227,7 +225,7 @@ static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int
     result = read_prompt_fields(json, &fields, error);
     if (result == VP_OK && fields.dataset && !fields.style && !vp_prompt_dataset_find(fields.dataset))
         result = vp_error_set(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is unknown; set \"style\"");
-    if (result == VP_OK) result = build_prompt(&fields, NULL, NULL, job->seed, line - 1, &text, NULL, error);
+    if (result == VP_OK) result = build_prompt(&fields, NULL, NULL, CAPTION_SEED, line - 1, &text, NULL, error);
     if (result == VP_OK) result = encode_text(job, text, strlen(text), &count);
     if (result == VP_OK) result = add_members(writer, json, "prompt_text", "ids", error);
     if (result == VP_OK) {
@@ -292,9 +290,7 @@ static int run_command(const struct options *options) {
     size_t capacity = 0, bytes;
     char limit[160];
     struct tokenize_job job = {.decode = is_given(options, "decode")};
-    job.flags = (is_given(options, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0)
-                | (is_given(options, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
-    job.seed = number_of(options, "seed");
+    job.flags = is_given(options, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0;
     if (is_given(options, "jsonl") && options->operand_count)
         return complain(EXIT_USAGE, "--jsonl reads lines from stdin: remove \"%s\"", options->operands[0]);
     int code = load_any_tokenizer(options, &model);

@@ -221,7 +221,7 @@ static void served_fingerprint(const struct options *options, struct plan *plan)
     if (knobs_are_loaded(&plan->configurations[0].knobs))
         hash = hash_options(hash, options, loaded, sizeof loaded / sizeof *loaded);
     if (is_given(options, "twins")) /* journals from before twins stay valid */
-        hash = hash_text(hash_number(hash, number_of(options, "twins")), text_of(options, "twins_method"));
+        hash = hash_text(hash_number(hash, number_of(options, "twins")), "adjusted");
     plan->fingerprint = plan_hash_sets(hash, plan);
 }
 static int plan_fingerprint(const struct options *options, const struct model *model, struct plan *plan) {

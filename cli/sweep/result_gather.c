@@ -299,7 +299,6 @@ static void gather_twins(struct gathered *gathered, const struct measured *measu
     struct gathered_twins *all = &gathered->twins;
     if (!measured->has_twins) return;
     all->are_there = 1;
-    all->method = twin_method_of(twins->method);
     if (twins->reason && !all->reason) all->reason = copy_text(twins->reason, strlen(twins->reason));
     if (!twins->count) return;
     all->pairs = resize(all->pairs, (size_t)all->count + (size_t)twins->count, sizeof *all->pairs);

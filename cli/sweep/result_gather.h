@@ -139,7 +139,6 @@ struct gathered {
     struct gathered_twins {
         int are_there; /* 1 if they were requested */
         char *reason;  /* why pairs are missing; NULL if none is */
-        enum twin_method method;
         struct twin_pair *pairs; int32_t count;
     } twins;                 /* the pairs of all points */
     char *baseline, *fidelity_reason; /* NULL without --baseline; NULL if everything was compared */

@@ -285,9 +285,9 @@ static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
 /* "T_image_outside" of the pairs; null if there are none. */
-static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count, enum twin_method method,
+static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count,
                         int64_t prompt_tokens, int64_t image_tokens) {
-    const struct twin_result result = twins_result(pairs, count, method);
+    const struct twin_result result = twins_result(pairs, count);
     if (count) twins_put(writer, &result, prompt_tokens, image_tokens);
     else put_null(writer, "T_image_outside");
 }
@@ -357,7 +357,7 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
 static void put_twins(vp_json_writer *writer, const struct measured *measured) {
     const struct twins_object *twins = &measured->twins;
     if (measured->has_twins) fields_put_object(writer, "twins", &RESULT_TWINS, twins); else put_null(writer, "twins");
-    put_outside(writer, twins->pairs, twins->count, twin_method_of(twins->method),
+    put_outside(writer, twins->pairs, twins->count,
                 twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
 }
 /* One of per_sample_results. */
@@ -561,7 +561,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
         put_int(writer, "num_cached_runs", gathered->cached_count);
         if (gathered->dropped_count || gathered->lists[LIST_RUNS + METRIC_DELAY].count)
             put_int(writer, "num_dropped_image_runs", gathered->dropped_count);
-        put_outside(writer, gathered->twins.pairs, gathered->twins.count, gathered->twins.method, -1, -1);
+        put_outside(writer, gathered->twins.pairs, gathered->twins.count, -1, -1);
         put_null_reasons_of(writer, gathered);
     }
     put_sessions(writer, index, gathered);
@@ -615,7 +615,7 @@ static void summarize(struct summaries *all, char *path, int is_served, struct g
         .accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count, .noise = gathered->noise,
         .is_served = is_served, .cached_count = gathered->cached_count, .dropped_count = gathered->dropped_count,
         .run_count = gathered->run_count,
-        .twins = twins_result(gathered->twins.pairs, gathered->twins.count, gathered->twins.method),
+        .twins = twins_result(gathered->twins.pairs, gathered->twins.count),
         .decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]),
         .output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]),
         .sample_count = (int64_t)gathered->lists[LIST_METRICS + METRIC_TOTAL].count};

@@ -472,7 +472,6 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     plan.endpoint = &sweep->served->endpoints[variant];
     plan.question = served_question(sweep, point, sample);
     plan.text_knob_count = point->configuration->variant->text_knob_count;
-    plan.method = twin_method_of(sweep->settings.twins_method);
     plan.pairs = sweep->settings.twins;
     plan.seed = hash_text(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample->id),
                           point->configuration->file_name);

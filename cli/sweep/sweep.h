@@ -86,7 +86,7 @@ struct sweep_settings {
     struct profile_settings profile;
     struct endpoint_settings endpoint;
     const char *output_dir;   /* may be NULL with --plan */
-    const char *twins_method; int32_t twins; /* pairs of twins per point; 0: none */
+    int32_t twins; /* pairs of twins per point; 0: none */
     int no_cache, same_image, retry_failed;
     int is_uniform; double ramp_s; /* of a load: see struct load */
 };

@@ -194,7 +194,7 @@ static int write_bare(struct sweep *sweep, struct open_point *point, const struc
 static int write_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                        const struct twins *twins, const char *reason) {
     struct twins_line line;
-    line.twins.method = sweep->settings.twins_method;
+    line.twins.method = "adjusted";
     line.twins.reason = reason[0] ? reason : NULL;
     line.twins.prompt_tokens = twins->prompt_tokens;
     line.twins.image_tokens = twins->image_tokens;

@@ -260,7 +260,6 @@ static void test_rules(void) {
         {&command_sweep, "--data a --plan --use_profiler --endpoint c", "--use_profiler and --endpoint cannot be used together: only vlmprof"},
         {&command_sweep, "--data a --plan --device cpu --endpoint c", "--device and --endpoint cannot be used together: the server decides this; "},
         {&command_sweep, "--data a --plan --twins 2", "--twins needs --endpoint URL"},
-        {&command_ask, "--endpoint a --twins_method exact", "--twins_method needs --twins N\n"},
         {&command_tile, "--max_tokens 5", "--max_tokens needs --family NAME, --checkpoint DIR or --compare A,B,...\n"},
         {&command_tile, "--csv --json", "--csv and --json cannot be used together\n"}};
     struct options o;

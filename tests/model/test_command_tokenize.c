@@ -32,7 +32,7 @@ static void test_tokenize(void) {
     REFUSED(command, 2, "two");
     REFUSED("tokenize hello", 2, "--tokenizer FILE");
     REFUSED("tokenize --tokenizer samples/cat.jpg hello", 3, "cat.jpg");
-    REFUSED("tokenize --synthetic tiny --clean_up hello", 2, "--decode");
+    REFUSED("tokenize --synthetic tiny --skip_special hello", 2, "--decode");
 }
 
 /* removes the fields that --jsonl adds */

@@ -18,7 +18,7 @@ static const struct { const char *name, *sweep; int files, forms; } kept[] = {
     {"crops", ENGINE "--synthetic tiny-gemma3 --num_runs_per_sample 1 --bare_every 0 --image_knob max_num_crops=1,2", 2, 2},
     {"servers", SERVER "--endpoint_model model-a model-b --request_knob image_url.detail=low,high --family qwen2_vl --vision_tokens_list 60 "
      "--num_runs_per_sample 2 --same_image", 4, 3},
-    {"twins", SERVER "--endpoint_model model-a --num_runs_per_sample 1 --twins 3 --twins_method adjusted --same_image", 1, 3},
+    {"twins", SERVER "--endpoint_model model-a --num_runs_per_sample 1 --twins 3 --same_image", 1, 3},
     /* the last version whose result files have a checksum in each row; its times are those of a clock that counts its readings */
     {"grid", "sweep --data samples/questions.jsonl --image_dir samples --quiet --max_new_tokens 3 --device cpu --threads 1 --gemm plain --synthetic tiny "
      "--num_runs_per_sample 1 --tier_list low medium high --top_k_list 1 2 --num_active_blocks_list 2 4 --num_samples 4", 12, 2}};

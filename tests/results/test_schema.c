@@ -72,7 +72,7 @@ static void test_served_files(const char *program) {
     free(text);
     check_case("result files: servers, with twins");
     snprintf(arguments, sizeof arguments, "--endpoint http://127.0.0.1:%d --endpoint_model model-a --data samples/questions.jsonl --num_samples 1 "
-                                          "--num_runs_per_sample 1 --twins 3 --twins_method adjusted", server.port);
+                                          "--num_runs_per_sample 1 --twins 3", server.port);
     text = sweep(program, arguments, 0, 1);
     CHECK(text && strstr(text, "\"pairs\": [{\"image_ms\""));
     free(text);

@@ -141,20 +141,20 @@ static void test_pairs(void) {
     char words[1000];
     make_pairs(pairs, 20);
     check_case("the difference is the median over pairs, with a range; the difference of medians is next to it");
-    struct twin_result result = twins_result(pairs, 20, TWINS_EXACT);
+    struct twin_result result = twins_result(pairs, 20);
     CHECK(result.pairs == 20 && result.difference.median == 59.5 && result.difference.low < 59.5 && result.difference.high > 59.5);
     CHECK(result.difference.level >= 0.95 && result.floor_ms == 5 && result.upload_ms == 2 && result.adjusted == 0 && isnan(result.ms_per_token));
     CHECK(result.prompt_difference_ms == 49.5 && result.image_prompt_ms == 175 && result.image_ms == 195);
     twins_warn(&warnings, &result);
     CHECK_INT(warnings.count, 0);
-    check_case("pairs of which one was cached are dropped, as are those with other numbers of tokens and without text, each with a warning");
+    check_case("pairs of which one was cached, or without text, are dropped; one with another number of tokens is corrected; each with a warning");
     pairs[0].image_cached = 150;
     pairs[1].text_cached = 299;
     pairs[2].text_tokens = 301;
     pairs[3].text_ms = (double)NAN;
     pairs[4].image_prompt_ms = (double)NAN;
-    result = twins_result(pairs, 20, TWINS_EXACT);
-    CHECK(result.pairs == 16 && result.cached == 2 && result.unequal == 1 && result.silent == 1);
+    result = twins_result(pairs, 20);
+    CHECK(result.pairs == 17 && result.cached == 2 && result.adjusted == 1 && result.silent == 1);
     CHECK(isfinite(result.prompt_difference_ms));
     twins_warn(&warnings, &result);
     CHECK_INT(warnings.count, 3);
@@ -163,29 +163,29 @@ static void test_pairs(void) {
     make_pairs(pairs, 20);
     CHECK(!twins_are_wrong(&result, words, sizeof words));
     for (int i = 0; i < 20; i++) pairs[i].image_ms = pairs[i].text_ms - 417;
-    result = twins_result(pairs, 20, TWINS_EXACT);
+    result = twins_result(pairs, 20);
     twins_warn(&warnings, &result);
     CHECK_INT(warnings.count, 0);
     CHECK(twins_are_wrong(&result, words, sizeof words));
     CHECK(strstr(words, "T_image_outside of -417 ms is wrong, because the cost of an image cannot be negative.") && strstr(words, "ignored the image"));
     for (int i = 0; i < 20; i++) pairs[i].image_cached = 100, pairs[i].text_cached = 0;
-    result = twins_result(pairs, 20, TWINS_EXACT);
+    result = twins_result(pairs, 20);
     CHECK(twins_are_wrong(&result, words, sizeof words) && strstr(words, "came from the server's cache"));
     for (int i = 0; i < 20; i++) pairs[i].image_ms = pairs[i].text_ms + (i % 3 ? -1 : 5);
-    result = twins_result(pairs, 20, TWINS_EXACT);
+    result = twins_result(pairs, 20);
     twins_warn(&warnings, &result);
     CHECK(!twins_are_wrong(&result, words, sizeof words) && warnings.count == 1 && strstr(warnings.items[0], "its range is not"));
     text_list_free(&warnings);
     check_case("fewer than 5 pairs give no estimate, and a warning with their number");
     make_pairs(pairs, 20);
-    result = twins_result(pairs, 5, TWINS_EXACT);
+    result = twins_result(pairs, 5);
     CHECK(result.difference.median == 52 && result.difference.low == 50 && result.difference.high == 54);
-    result = twins_result(pairs, 4, TWINS_EXACT);
+    result = twins_result(pairs, 4);
     CHECK(result.pairs == 4 && isnan(result.difference.median) && isnan(result.difference.low) && isnan(result.image_ms) && isnan(result.prompt_difference_ms));
     twins_warn(&warnings, &result);
     CHECK(warnings.count == 1 && strstr(warnings.items[0], "4 usable pairs of twins: a result needs at least 5"));
     text_list_free(&warnings);
-    result = twins_result(pairs, 0, TWINS_EXACT);
+    result = twins_result(pairs, 0);
     CHECK(result.pairs == 0 && isnan(result.difference.median) && isnan(result.floor_ms));
     check_case("without text, the first part of the stream is compared, else the server's own time; the output names the source");
     make_pairs(pairs, 20);
@@ -194,17 +194,17 @@ static void test_pairs(void) {
         pairs[i].image_chunk_ms = 90 + i;
         pairs[i].text_chunk_ms = 30 + i;
     }
-    result = twins_result(pairs, 20, TWINS_EXACT);
+    result = twins_result(pairs, 20);
     CHECK(result.basis == TWINS_CHUNK && result.pairs == 20 && result.difference.median == 60 && result.chunk_difference_ms == 60);
     twins_warn(&warnings, &result);
     CHECK(warnings.count == 1 && strstr(warnings.items[0], "on the first part of each stream, not on TTFT"));
     text_list_free(&warnings);
     for (int i = 0; i < 20; i++) pairs[i].text_chunk_ms = (double)NAN;
-    result = twins_result(pairs, 20, TWINS_EXACT);
+    result = twins_result(pairs, 20);
     CHECK(result.basis == TWINS_SERVER && result.pairs == 20 && result.difference.median == 49.5);
     make_pairs(pairs, 20);
     for (int i = 0; i < 9; i++) pairs[i].text_ms = (double)NAN; /* most have a text */
-    CHECK(twins_result(pairs, 20, TWINS_EXACT).basis == TWINS_TTFT);
+    CHECK(twins_result(pairs, 20).basis == TWINS_TTFT);
 }
 static void test_adjusted(void) {
     struct twin_pair pairs[9];
@@ -216,7 +216,7 @@ static void test_adjusted(void) {
                                        .text_tokens = 410 + more, .floor_tokens = 10, .image_cached = -1, .text_cached = -1};
         pairs[i] = pair;
     }
-    struct twin_result result = twins_result(pairs, 9, TWINS_ADJUSTED);
+    struct twin_result result = twins_result(pairs, 9);
     CHECK(result.pairs == 9 && result.adjusted == 6 && result.unequal == 0);
     CHECK_NEAR(result.difference.median, 30, 1e-9);
     CHECK_NEAR(result.difference.low, 30, 1e-9);
@@ -224,11 +224,9 @@ static void test_adjusted(void) {
     twins_warn(&warnings, &result);
     CHECK(warnings.count == 1 && strstr(warnings.items[0], "adjusted") != NULL);
     text_list_free(&warnings);
-    check_case("with exact, these pairs are dropped");
-    CHECK(twins_result(pairs, 9, TWINS_EXACT).unequal == 6);
     check_case("without a difference to the floor, the cost of a token is unknown: omitted, not guessed");
     for (int i = 0; i < 9; i++) pairs[i].floor_tokens = pairs[i].text_tokens;
-    CHECK(twins_result(pairs, 9, TWINS_ADJUSTED).unequal == 6);
+    CHECK(twins_result(pairs, 9).unequal == 6);
 }
 static void test_json(void) {
     check_case("the time of a prompt by the server's own clock: llama.cpp, Ollama, others");
@@ -348,18 +346,12 @@ static void test_sweep(void) {
         CHECK_INT(count, 9);
     }
     free(journal);
-    check_case("a server that counts in steps of 5: rejected with its reason, which is in the files; adjusted measures it and reports that");
+    check_case("a server that counts in steps of 5: the nearest text is corrected, and that is reported");
     steps_of_texts = 5;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --num_samples 1 "
                                       "--max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 5", server.port);
-    EXITS(run("%s --output_dir %%F/steps", command), 0, err, "no text with exactly");
-    before = check_read(result_of("steps"), NULL);
-    CHECK(before && strstr(before, "\"T_image_outside\": null") && strstr(before, "\"T_image_outside\": \"no text with exactly"));
-    free(before);
-    EXITS(run("%s --output_dir %%F/adjusted --twins_method adjusted", command), 0, err, "adjusted");
-    CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200", server.port), 3);
-    CHECK(strstr(last.err, "the nearest has") != NULL && strstr(last.err, "--twins_method adjusted") != NULL);
-    CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --twins_method adjusted --json",
+    EXITS(run("%s --output_dir %%F/adjusted", command), 0, err, "adjusted");
+    CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --json",
                   server.port), 0);
     CHECK(strstr(last.out, "\"method\": \"adjusted\"") != NULL && number_of_key("\"pairs_adjusted\": ") == 5);
     check_case("texts answered from a cache: no pair counts, with a warning");
@@ -369,8 +361,7 @@ static void test_sweep(void) {
     CHECK(strstr(last.err, "5 of 5 pairs of twins were dropped: the server's cache answered them") != NULL);
     CHECK(number_of_key("\"pairs_cached\": ") == 5 && isnan(number_of_key("\"ms\": ")) | (number_of_key("\"ms\": ") == 0));
     is_cached_always = 0;
-    check_case("rejected: a method without twins, twins without a server");
-    CHECK_INT(run("ask samples/cat.jpg -p x --endpoint http://127.0.0.1:%d --endpoint_model m --twins_method adjusted", server.port), 2);
+    check_case("rejected: twins without a server");
     CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --twins 5 --output_dir %%F/no"), 2);
     hostile_stop(&server);
 }

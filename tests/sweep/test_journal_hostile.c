@@ -194,7 +194,7 @@ static void test_served(void) {
     check_case("a sweep of a server: the unbroken one");
     chat_start(&server);
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model model-a --request_knob image_url.detail=low,high "
-                                      "--data %%F/set.jsonl --tier_list low --num_runs_per_sample 2 --max_new_tokens 2 --twins 1 --twins_method adjusted "
+                                      "--data %%F/set.jsonl --tier_list low --num_runs_per_sample 2 --max_new_tokens 2 --twins 1 "
                                       "--quiet --output_dir %%F/served", server.port);
     CHECK_INT(cli(command), 1);
     hostile_stop(&server);

@@ -93,12 +93,10 @@ static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_t
         if (!code) twin_search_take(&search, reply.tokens);
     }
     if (code) return code;
-    if (search.nearest.tokens < 0 || (!search.is_found && plan->method == TWINS_EXACT)) {
+    if (search.nearest.tokens < 0) {
         snprintf(reason, capacity,
-                 "no text with exactly %lld prompt tokens was found in %d tries, the nearest has %lld: the server "
-                 "counts in steps, or the image has fewer tokens than the mark at the start of each text; "
-                 "--twins_method adjusted uses the nearest text and corrects the time",
-                 (long long)wanted, search.tries, (long long)search.nearest.tokens);
+                 "no text with about %lld prompt tokens was found in %d tries: the image has fewer tokens than the mark "
+                 "at the start of each text", (long long)wanted, search.tries);
         return EXIT_INPUT;
     }
     *text = search.nearest;

@@ -6,19 +6,14 @@
 #include "server/ask.h"
 #include "server/checks/twins.h"
 
-#define OPTIONS_OF_TWINS \
+#define OPTION_TWINS \
     {"twins", COUNT, "N", NULL, 1, 10000, NULL, \
      "measure the cost of the image: N times, alternately with a text of as many prompt tokens; TTFT differs by " \
-     "preprocessing, upload and vision encoder"}, \
-    {"twins_method", CHOICE, "NAME", "exact", 0, 0, TWIN_METHODS, \
-     "exact: only texts of exactly as many tokens; adjusted: the nearest text, corrected by the cost of a text " \
-     "token", \
-     .needs = "twins"}
+     "preprocessing, upload and vision encoder"}
 
 struct twin_plan {
     struct endpoint *endpoint;
     struct question question; size_t text_knob_count; /* text_knob_count: the knobs before the images' */
-    enum twin_method method;
     int32_t pairs;    /* requested pairs, after one warm-up pair */
     uint64_t seed;    /* seed of the order within the pairs */
     const char *name; /* for the progress line */

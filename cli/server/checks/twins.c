@@ -185,16 +185,12 @@ static double mean_cached(const struct twin_pair *pairs, int32_t count, int of_t
     }
     return known ? sum / known : (double)NAN;
 }
-enum twin_method twin_method_of(const char *name) {
-    return name && !strcmp(name, "adjusted") ? TWINS_ADJUSTED : TWINS_EXACT;
-}
-struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, enum twin_method method) {
+struct twin_result twins_result(const struct twin_pair *pairs, int32_t count) {
     const struct median_range none = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     double *values = resize(NULL, (size_t)count * 2 + 1, sizeof *values), *scratch = values + (size_t)count;
     struct twin_pair *kept = resize(NULL, (size_t)count + 1, sizeof *kept);
     struct twin_result result = {.basis = basis_of(pairs, count)};
-    double ms_per_token =
-        method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch) : (double)NAN;
+    double ms_per_token = result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch) : (double)NAN;
     for (int32_t i = 0; i < count; i++) {
         const struct twin_pair *pair = &pairs[i];
         const int64_t more = pair->image_tokens - pair->text_tokens;
@@ -245,8 +241,7 @@ void twins_warn(struct text_list *warnings, const struct twin_result *result) {
         text_list_add(warnings, "%d of %d pairs of twins were dropped: the server's cache answered them",
                       result->cached, all);
     if (result->unequal)
-        text_list_add(warnings, "%d of %d pairs of twins were dropped: their numbers of tokens differ; "
-                                "--twins_method adjusted corrects them by the cost of a text token",
+        text_list_add(warnings, "%d of %d pairs of twins were dropped: their numbers of tokens differ",
                       result->unequal, all);
     if (result->silent)
         text_list_add(warnings, "%d of %d pairs of twins were dropped: an answer had no text, so its first token could "

@@ -39,12 +39,9 @@ void twin_remember(struct twin_memory *memory, const struct twin_text *text);
 void twin_forget(struct twin_memory *memory);
 
 /* ---- pairs (struct twin_pair) */
-enum twin_method { TWINS_EXACT, TWINS_ADJUSTED };
-enum twin_method twin_method_of(const char *name); /* one of TWIN_METHODS, or NULL: exact */
 /* The compared time: TTFT; without text, the first part of the stream; otherwise the server's prompt time. */
 enum twin_basis { TWINS_TTFT, TWINS_CHUNK, TWINS_SERVER, TWINS_BASES };
 enum { TWIN_PAIRS_LEAST = 5 }; /* a result needs at least this many */
-#define TWIN_METHODS "exact adjusted"
 struct twin_result {
     enum twin_basis basis;
     struct median_range difference;                               /* median difference of the pairs, ms */
@@ -56,10 +53,10 @@ struct twin_result {
     int32_t cached, unequal, silent;  /* dropped: answered by a cache; unequal tokens; no text */
     double image_cached, text_cached; /* mean tokens from caches, over pairs that report them; or NaN */
 };
-/* A pair is dropped if half of a prompt or more came from a cache. A pair with unequal numbers of tokens is dropped
- * with TWINS_EXACT. With TWINS_ADJUSTED its difference is corrected by the cost of a text token: the median TTFT of the
- * texts minus that of the floor, per token. */
-struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, enum twin_method method);
+/* A pair is dropped if half of a prompt or more came from a cache. The difference of a pair with unequal numbers
+ * of tokens is corrected by the cost of a text token, the median TTFT of the texts minus that of the floor, per token;
+ * the pair is dropped if that is not known. */
+struct twin_result twins_result(const struct twin_pair *pairs, int32_t count);
 
 /* "T_image_outside": the result as an object. prompt_tokens and image_tokens are null if negative. */
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens);
