@@ -1,6 +1,5 @@
 /* command_predict.c: predicts the cost of requests that were not measured, with a model of `vlmprof fit`. For sizes or
- * counts, the output is predictions of requests; with --data, the model's errors on result files; with --recalibrate, a
- * model for another device. */
+ * counts, the output is predictions of requests; with --data, the model's errors on result files. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -27,7 +26,7 @@
 #include <string.h>
 
 /* What excludes the options that describe a request. */
-#define OF_REQUEST .excludes = "data recalibrate", .because = "the result files contain it"
+#define OF_REQUEST .excludes = "data", .because = "the result files contain it"
 static const struct option_spec PREDICT_OPTIONS[] = {
     RULED_GROUP("input", OF_REQUEST),
     {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, "tokens of the prompt's text (default: the data's median)"},
@@ -52,16 +51,8 @@ static const struct option_spec PREDICT_OPTIONS[] = {
      "values of the files' own knobs (default: the median, or the first value)"},
     OPTION_GROUP("checks"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "also report the probability that a request takes at most "
-                                                         "this many ms",
-     .excludes = "recalibrate"},
-    {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files of a folder",
-     .excludes = "recalibrate"},
-    RULED_GROUP("another device", .needs = "recalibrate"),
-    {"recalibrate", TEXT, "DIR", NULL, 0, 0, NULL,
-     "adapt the model to the device of these result files, by one line per stage", .needs = "output"},
-    {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL,
-     "with --recalibrate: number of measurements to use (short: -n)"},
-    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --recalibrate: file for the new model (short: -o)"},
+                                                         "this many ms"},
+    {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files of a folder"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -479,7 +470,7 @@ static int predict_requests(const struct options *options, const struct estimato
 }
 
 enum { RECALIBRATION_SEED = 42 };
-/* ---- --data: the model's errors on measurements; --recalibrate: a model for another device */
+/* ---- --data: the model's errors on measurements */
 /* The errors of each stage and of the total, and the share of measurements inside the predicted intervals. */
 struct trial_errors { struct part_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; };
 /* Predicts all measurements and compares. `evaluation` gets the guardrails of budgets unless it is NULL. */
@@ -561,122 +552,11 @@ static int predict_files(const struct options *options, const struct estimator *
     return print_document(&document);
 }
 
-struct recalibration {
-    size_t wanted;                                       /* number of measurements drawn for the lines */
-    struct trial_errors before, after;                   /* errors on the measurements that were not drawn */
-    size_t left;                                         /* number of those measurements */
-};
-/* Copies the measurements with the given indices, each as its own group. Their texts belong to `measurements`. */
-static struct measurements pick_rows(const struct measurements *measurements, const int64_t *order, size_t count) {
-    struct measurements picked = *measurements;
-    picked.requests = resize(NULL, count, sizeof *picked.requests);
-    picked.measured = resize(NULL, count, VP_LATENCY_STAGE_COUNT * sizeof *picked.measured);
-    picked.total = resize(NULL, count, sizeof *picked.total);
-    picked.configs = resize(NULL, count, sizeof *picked.configs);
-    picked.sizes = NULL;
-    picked.count = picked.config_count = count;
-    for (size_t i = 0; i < count; i++) {
-        picked.configs[i] = (uint32_t)i; /* errors of drawn rows are not correlated */
-        picked.requests[i] = measurements->requests[order[i]];
-        picked.total[i] = measurements->total[order[i]];
-        memcpy(picked.measured + i * VP_LATENCY_STAGE_COUNT,
-               measurements->measured + (size_t)order[i] * VP_LATENCY_STAGE_COUNT,
-               VP_LATENCY_STAGE_COUNT * sizeof *picked.measured);
-    }
-    return picked;
-}
-static void write_recalibration(struct document *document, const struct estimator *estimator,
-                                const struct recalibration *recalibration, const struct measurements *measurements) {
-    struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %d",
-                  measurements->device, recalibration->wanted, measurements->count, RECALIBRATION_SEED);
-    table = document_table(document, "stage|slope|offset ms|measurements|condition");
-    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
-        const vp_affine *line = &estimator->model.affine[stage];
-        text_list_add(table, "%s", part_name(stage));
-        text_list_add(table, "%s", number_short(line->count ? line->slope : (double)NAN).text);
-        text_list_add(table, "%s", number_short(line->count ? line->offset : (double)NAN).text);
-        text_list_add(table, "%zu", line->count);
-        text_list_add(table, "%s", number_short(line->count ? line->condition : (double)NAN).text);
-    }
-    if (recalibration->left) {
-        write_trial(document, "Before, on the measurements that were not drawn", &recalibration->before);
-        write_trial(document, "After, on the same measurements", &recalibration->after);
-    }
-}
-static void put_recalibration(vp_json_writer *writer, const struct recalibration *recalibration,
-                              const struct measurements *measurements, const char *folder) {
-    PUT(writer, KEY_OBJECT(NULL), KEY("device", measurements->device), KEY("data", folder),
-        KEY("measurements", (int64_t)recalibration->wanted), KEY("of", (int64_t)measurements->count),
-        KEY("seed", RECALIBRATION_SEED));
-    if (recalibration->left) put_trial(writer, "before", &recalibration->before);
-    if (recalibration->left) put_trial(writer, "after", &recalibration->after);
-    PUT(writer, END_OBJECT);
-}
-/* Draws `wanted` measurements, fits a line through them for each stage, and tests the model on the others before and
- * after. Returns 0 or an exit code. */
-static int recalibrate(struct estimator *estimator, const struct measurements *measurements,
-                       struct recalibration *recalibration) {
-    int64_t *order = resize(NULL, measurements->count, sizeof *order);
-    double *scratch = resize(NULL, recalibration->wanted, 2 * sizeof *scratch);
-    struct measurements drawn, rest;
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_random random;
-    vp_result result;
-    for (size_t i = 0; i < measurements->count; i++) order[i] = (int64_t)i;
-    vp_random_seed(&random, RECALIBRATION_SEED);
-    vp_random_permutation(&random, order, measurements->count);
-    drawn = pick_rows(measurements, order, recalibration->wanted);
-    recalibration->left = measurements->count - recalibration->wanted;
-    rest = pick_rows(measurements, order + recalibration->wanted, recalibration->left);
-    if (recalibration->left) try_model(estimator, &rest, &recalibration->before, NULL);
-    /* a stage without measurements here keeps its old line, to which these measurements did not contribute */
-    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) estimator->model.affine[stage].count = 0;
-    result = vp_latency_recalibrate(&estimator->model, drawn.requests, drawn.measured, drawn.count, 0, scratch, &error);
-    if (result == VP_OK && recalibration->left) try_model(estimator, &rest, &recalibration->after, NULL);
-    measurements_free(&drawn);
-    measurements_free(&rest);
-    FREE_ALL(scratch, order);
-    return result == VP_OK ? 0 : complain_result(exit_code_of(result), "recalibration rejected", result, &error);
-}
-/* --recalibrate: writes the new model and prints the changes. Returns 0 or an exit code. */
-static int predict_recalibrate(const struct options *options, struct estimator *estimator,
-                               const struct measurements *measurements, const struct text_list *warnings) {
-    struct recalibration *recalibration = zeroed(1, sizeof *recalibration);
-    struct text_buffer out = {NULL, 0, 0};
-    vp_json_writer writer;
-    int code = 0;
-    recalibration->wanted = (size_t)number_of(options, "measurements");
-    if (recalibration->wanted > measurements->count)
-        code = complain(EXIT_USAGE, "-n %zu: %s contains only %zu measurements", recalibration->wanted,
-                        text_of(options, "recalibrate"), measurements->count);
-    if (!code) code = recalibrate(estimator, measurements, recalibration);
-    if (!code) {
-        vp_json_writer_init_sink(&writer, text_sink, &out, 1);
-        put_recalibration(&writer, recalibration, measurements, text_of(options, "recalibrate"));
-        if (vp_json_finish(&writer) != VP_OK) abort(); /* never NULL: running out of memory ends the program */
-        FREE_ALL(estimator->recalibration, estimator->device);
-        estimator->recalibration = out.data;
-        estimator->device = copy_text(measurements->device, strlen(measurements->device));
-        code = estimator_write(text_of(options, "output"), estimator, NULL);
-    }
-    if (!code && is_given(options, "json")) code = estimator_print(estimator, NULL);
-    else if (!code) {
-        struct document document = {NULL, 0, NULL};
-        write_recalibration(&document, estimator, recalibration, measurements);
-        document_list(&document, "Warnings", warnings);
-        code = print_document(&document);
-    }
-    free(recalibration);
-    return code;
-}
-/* Checks, before anything is read, that the options fit together. Returns 0 or an exit code. */
 static int check_predict_options(const struct options *options) {
-    int by_files = is_given(options, "data") || is_given(options, "recalibrate");
     if (!options->operand_count)
         return complain(EXIT_USAGE, "predict needs a model of vlmprof fit; see vlmprof predict --help");
-    if (by_files && options->operand_count > 1)
-        return complain(EXIT_USAGE, "predict: sizes cannot be used together with --data or --recalibrate");
+    if (is_given(options, "data") && options->operand_count > 1)
+        return complain(EXIT_USAGE, "predict: sizes cannot be used together with --data");
     return 0;
 }
 static int read_model(const char *path, struct estimator **estimator) {
@@ -691,7 +571,7 @@ static int run_command(const struct options *options) {
     struct measurements measurements;
     struct results results;
     struct text_list warnings = {NULL, 0};
-    const char *folder = text_of(options, "data") ? text_of(options, "data") : text_of(options, "recalibrate");
+    const char *folder = text_of(options, "data");
     int code;
     if ((code = check_predict_options(options)) != 0) return code;
     if ((code = read_model(options->operands[0], &estimator)) != 0) return code;
@@ -700,8 +580,7 @@ static int run_command(const struct options *options) {
         int64_t experts = estimator->expert_count;
         if ((code = measurements_make(0, &results, &experts, &estimator->own, &measurements, &warnings)) == 0) {
             warn_of_target(estimator, &measurements, &warnings);
-            code = (is_given(options, "data") ? predict_files(options, estimator, &measurements, &warnings)
-                                              : predict_recalibrate(options, estimator, &measurements, &warnings));
+            code = predict_files(options, estimator, &measurements, &warnings);
         }
         measurements_free(&measurements);
         results_free(&results);
@@ -712,9 +591,9 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_predict = {
-    "predict", "MODEL.json (WxH... | --views N | --data DIR | --recalibrate DIR)",
-    "predict mean latencies, with intervals, of requests that were not measured; check the model on other files; adapt "
-    "it to another device",
+    "predict", "MODEL.json (WxH... | --views N | --data DIR)",
+    "predict mean latencies, with intervals, of requests that were not measured; check the model on other "
+    "files",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
-    "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json",
+    "  vlmprof predict model.json --data other-results",
     SIZE_MAX, COMMAND_OPTIONS(PREDICT_OPTIONS), NULL, run_command};

@@ -1,4 +1,4 @@
-/* plot.h: axes, bars, lines and legends as SVG. page_latency.c, page_tradeoff.c and page_prediction.c draw with them.
+/* plot.h: axes, bars, lines and legends as SVG. page_latency.c, page_tradeoff.c and page_load.c draw with them.
  * Positions are in px from the left and the top of the drawing. */
 #ifndef VLMPROF_CLI_PLOT_H
 #define VLMPROF_CLI_PLOT_H

@@ -1,5 +1,5 @@
 /* report_page.c: the report as an HTML page: its head, findings, table, glossary and provenance. The sections with
- * plots are in page_latency.c, page_tradeoff.c and page_prediction.c. The page needs no network and no library. Texts
+ * plots are in page_latency.c, page_tradeoff.c and page_load.c. The page needs no network and no library. Texts
  * from files are added only by page_text, which leaves nothing in them that a browser would treat as markup. The
  * colours are those of Okabe and Ito, which people with colour blindness can distinguish. */
 #include "page/report_page.h"
@@ -213,7 +213,7 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     static const struct page_link links[] = {{"findings", "In short"}, {"load", "Load"}, {"front", "Pareto front"},
         {"pruning", "Pruning"}, {"agreement", "Agreement"}, {"categories", "Categories"}, {"knobs", "Knobs"},
         {"stages", "Stages"}, {"table", "Table"}, {"scaling", "Scaling"},
-        {"predicted", "Predictions"}, {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
+        {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
     struct page page = {0};
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
@@ -231,7 +231,6 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     page_stages(&page.body, report);
     page_table(&page.body, report);
     page_scaling(&page.body, report);
-    page_predictions(&page.body, report);
     page_terms(&page.body, report);
     page_provenance(&page.body, report);
     page_write(&page, links, out);

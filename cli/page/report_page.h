@@ -14,10 +14,6 @@ void page_stages(struct text_buffer *out, const struct report *report);
 /* Adds the curves of each data set: times against what they should grow with. */
 void page_scaling(struct text_buffer *out, const struct report *report);
 
-/* ---- the page's section about predicted and measured latency (E3) */
-/* Adds the plots of the total and each stage, predicted by models that never saw the configuration. */
-void page_predictions(struct text_buffer *out, const struct report *report);
-
 /* ---- the page's sections about the cost of accuracy in latency (E2) */
 /* Adds the front of each data set. */
 void page_fronts(struct text_buffer *out, const struct report *report);
