@@ -10,7 +10,6 @@ const struct removed_word REMOVED_WORDS[] = {
     {"predict", "workers", "sweep --request_rate_list measures load"},
     {"predict", "rate", "sweep --request_rate_list measures load"},
     {"predict", "recalibrate", "vlmprof fit makes a model of the other device's result files"},
-    {"merge", "layout", "the experiments' scripts read files named combined_profiling_results_*: rename copies"},
     {"predict", "family", "latency models describe vlmprof's engine; vlmprof tile --family counts tokens"},
     {"tile", "draw", "the columns rows,cols and resized say how an image is cut"},
     {"run", "endpoint", "vlmprof ask asks a server"},

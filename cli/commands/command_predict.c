@@ -220,9 +220,8 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
         if (!estimator->model.fitted[stage])
             text_list_add(warnings, "%s is not in the model: the total leaves it out", part_name(stage));
         if (negative)
-            text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: %s", part_name(stage), negative, count,
-                          estimator->model.affine[stage].count ? "they are too small for the recalibration line"
-                                                               : "these features do not exclude impossible times");
+            text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: these features do not exclude impossible "
+                                    "times", part_name(stage), negative, count);
     }
 }
 static void write_prediction(struct document *document, const vp_latency_request *request, const char *size,
@@ -469,7 +468,6 @@ static int predict_requests(const struct options *options, const struct estimato
     return code;
 }
 
-enum { RECALIBRATION_SEED = 42 };
 /* ---- --data: the model's errors on measurements */
 /* The errors of each stage and of the total, and the share of measurements inside the predicted intervals. */
 struct trial_errors { struct part_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; };

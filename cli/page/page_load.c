@@ -18,7 +18,8 @@ static double load_of(const struct load_row *row) {
     return strtod(text ? text : knob_text(&row->file->knobs, KNOB_CONCURRENCY), NULL);
 }
 static int by_load(const void *left, const void *right) {
-    const double a = load_of(*(const struct load_row *const *)left), b = load_of(*(const struct load_row *const *)right);
+    const double a = load_of(*(const struct load_row *const *)left),
+                 b = load_of(*(const struct load_row *const *)right);
     return a < b ? -1 : a > b;
 }
 /* The configuration's name without "rate=4". */

@@ -361,7 +361,7 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
 }
 void estimator_free(struct estimator *estimator) {
     FREE_ALL(estimator->model_name, estimator->architecture, estimator->device, estimator->provenance,
-             estimator->weights, estimator->recalibration);
+             estimator->weights);
     text_list_free(&estimator->warnings);
     own_knobs_free(&estimator->own);
     free(estimator);
@@ -615,10 +615,6 @@ static void estimator_put(vp_json_writer *writer, const struct estimator *estima
     if (estimator->says_location) PUT(writer, KEY("location", ESTIMATE_LOCATION));
     vp_json_key(writer, "provenance");
     vp_json_raw(writer, estimator->provenance, strlen(estimator->provenance));
-    if (estimator->recalibration) {
-        vp_json_key(writer, "recalibration");
-        vp_json_raw(writer, estimator->recalibration, strlen(estimator->recalibration));
-    }
     ranges_put(writer, knob_count_of(estimator->model.features), estimator->ranges);
     if (estimator->own.count) PUT(writer, KEY_ARRAY("own_knobs"));
     for (size_t i = 0; i < estimator->own.count; i++) {

@@ -87,7 +87,7 @@ struct estimator {
     struct own_knobs own;                     /* knobs of the files that are inputs, too */
     char own_names[VP_LATENCY_OWN][KNOB_TEXT_BYTES]; int own_columns;
     int is_synthetic, knows_pruning;          /* knows_pruning: some of the data was pruned */
-    char *provenance, *recalibration;         /* JSON; recalibration is NULL as fitted */
+    char *provenance;                         /* JSON */
     struct text_list warnings;
 };
 

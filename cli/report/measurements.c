@@ -1,7 +1,7 @@
 /* measurements.c: turns result files into the requests and times that a latency model is fitted to. E3 predicts the
  * cost of a request. `fit` makes a model for each stage, with its errors on configurations that it never saw. `predict`
- * uses the model to predict milliseconds with intervals, shows its errors on other result files, and recalibrates it to
- * another device. The mathematics is vp_latency_*, in vlmprof_latency.h. */
+ * uses the model to predict milliseconds with intervals, and shows its errors on other result files. The mathematics is
+ * vp_latency_*, in vlmprof_latency.h. */
 #include "report/measurements.h"
 
 #include "base/console.h"

@@ -277,8 +277,7 @@ static void test_outputs(void) {
         {"report %F/in --html=%F/in/k.json", "would overwrite a file of the input"}, {"report %F/in/k.json --html=%F/in/../in/k.json", "would overwrite the input"},
         {"fit %F/in -o %F/in/k.json", "would overwrite a file of the input"}, {"fit %F/in/k.json -o %F/link.json", "would overwrite the input"},
         {"run %F/in/c.jpg -p a --synthetic tiny --profile --html %F/in/c.jpg", "would overwrite the input"},
-        {"run -p a --synthetic tiny --profile --html %F/new --trace %F/in/../new", "are the same file"},
-        {"predict %F/in/k.json --recalibrate %F/in -o %F/in/k.json", "would overwrite"}};
+        {"run -p a --synthetic tiny --profile --html %F/new --trace %F/in/../new", "are the same file"}};
     CHECK_INT(mkdir(in_folder("in"), 0777), 0);
     write_text(in_folder("in/k.json"), "{}");
     write_text(in_folder("in/c.jpg"), "");

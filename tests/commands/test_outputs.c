@@ -12,7 +12,6 @@
 /* %F is the folder; the output path is appended. `begins`: the start of every such file. */
 static const struct { const char *name, *command, *begins; } OUTPUTS[] = {
     {"fit -o", "fit %F/r -o ", "{"},
-    {"predict --recalibrate -o", "predict %F/tokens.json --recalibrate tests/golden/results/tokens -n 4 -o ", "{"},
     {"report --html", "report %F/r --html=", "<!DOCTYPE html>"},
     {"run --profile -o", "run --synthetic tiny -p hi --max_new_tokens 1 --device cpu --profile -o ", ""},
     {"run --profile --trace", "run --synthetic tiny -p hi --max_new_tokens 1 --device cpu --profile --trace ", "{"},
@@ -122,7 +121,6 @@ int main(void) {
     check_case("the files that commands read");
     CHECK_INT(run("sweep --synthetic tiny --device cpu --data samples/questions.jsonl --output_dir %%F/r --num_samples 3 --max_new_tokens 2 --tier_list low high "
                   "--top_k_list 2 4 --num_active_blocks_list 2 4 --num_runs_per_sample 1 --quiet"), 0);
-    CHECK_INT(run("fit tests/golden/results/tokens -o %%F/tokens.json"), 0); /* fixed times: others may not allow recalibration */
     for (size_t i = 0; i < sizeof OUTPUTS / sizeof *OUTPUTS; i++) test_output(i);
     test_ends();
     program_end();

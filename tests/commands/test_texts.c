@@ -114,9 +114,7 @@ static void test_estimator(void) {
         {"predict-json", "predict %F/model.json 640x480 --crops 3 --num_active_blocks 12 --json --budget_ms 60", 0},
         {"predict-views", "predict %F/model.json --views 3 --sequence 500 --text_tokens 20 --vision_tokens 400", 0},
         {"predict-text", "predict %F/model.json --views 0 --top_k 8 --output_tokens 1", 0}, {"predict-data", "predict %F/model.json --data %F/b --budget_ms 80", 0},
-        {"predict-data-json", "predict %F/model.json --data %F/b --json", 0}, {"recalibrate", "predict %F/model.json --recalibrate %F/b -n 30 -o %F/other.json", 0},
-        {"recalibrate-json", "predict %F/model.json --recalibrate %F/b -n 20 -o %F/other.json --json", 0},
-        {"predict-other", "predict %F/other.json --data %F/b", 0},
+        {"predict-data-json", "predict %F/model.json --data %F/b --json", 0},
         {"predict-far", "predict %F/model.json --views 90 --sequence 9000 --top_k 60", 2}, {"predict-none", "predict %F/model.json", 2}};
     truth t = truth_default();
     t.samples = 30;
@@ -303,13 +301,6 @@ static void test_tile_words(void) {
     write_text(in_folder("unknown/config.json"), "{\"model_type\": \"nothing\"}");
     CHECK_MANY("text-tile-words.txt", commands);
 }
-/* replaces every `from` in a file of the test's folder by `to`, which has the same length */
-static void rename_all(const char *name, const char *from, const char *to) {
-    char *text = text_of_file(in_folder(name));
-    for (char *at = text; (at = strstr(at, from)) != NULL; at += strlen(to)) memcpy(at, to, strlen(to));
-    write_text(in_folder(name), text);
-    free(text);
-}
 /* rejections of predict and fit, word by word; the folders are those of test_estimator */
 static void test_estimator_words(void) {
     static const char *const commands[] = {
@@ -317,15 +308,14 @@ static void test_estimator_words(void) {
         "predict %F/model.json 1x5000",
         "predict %F/model.json --tier low", "predict %F/model.json --views 2", "predict %F/model.json --views 0 --vision_tokens 100",
         "predict %F/model.json --views 2 --vision_tokens 400 --sequence 400", "predict %F/model.json 640x480 --views 2", "predict %F/model.json 640x480 --top_k 65",
-        "predict %F/model.json 640x480 --sequence 5", "predict %F/model.json --data %F/b --recalibrate %F/b", "predict %F/model.json --recalibrate %F/b",
-        "predict %F/model.json 640x480 -n 4", "predict %F/model.json --recalibrate %F/b -o %F/x.json --budget_ms 5",
+        "predict %F/model.json 640x480 --sequence 5",
+        "predict %F/model.json 640x480 -n 4",
         "predict %F/model.json 640x480 --data %F/b", "predict %F/model.json --data %F/b --top_k 4", "predict %F/model.json --data %F/b --views 4",
-        "predict %F/model.json --recalibrate %F/b -n 100000 -o %F/x.json",
         "predict %F/model.json --views 3 --sequence 2000 --vision_tokens 900 --text_tokens 9 --json",
         "predict %F/model.json 5000x20 --preprocess adaptive-fill --max_crops 6 --json",
         "predict %F/model.json 640x480 --vision_tokens 1008 --json --output_tokens 40",
         "predict %F/no-vision.json 640x480 --budget_ms 50", "predict %F/no-prefill.json 640x480 --json", "predict %F/no-decode.json 640x480 20x20",
-        "predict %F/no-decode.json --data %F/b", "predict %F/other.json --recalibrate %F/undecoded -n 3 -o %F/again.json --json"};
+        "predict %F/no-decode.json --data %F/b"};
     truth t = truth_default();
     t.samples = 6;
     t.size_count = 1;
@@ -341,9 +331,6 @@ static void test_estimator_words(void) {
         edit(in_folder(path), "\"stages\"", from, to);
         free(text);
     }
-    make_empty(in_folder("undecoded")); /* nothing was measured of decode, so the old line has none of these measurements */
-    write_made("undecoded", &t, 0, 0, 0);
-    rename_all("undecoded/made_imgsizetier-low_crops1_topk4_blocks12.json", "\"T_LLM_decode\"", "\"not_T_decode\"");
     CHECK_MANY("text-estimator-words.txt", commands);
 }
 /* result files with one impossible value: the error that report prints, and the value's location */

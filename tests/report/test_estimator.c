@@ -360,44 +360,6 @@ static void test_noise(void) {
     CHECK(vp_json_equals(&document.json, node_at("predictions.0.vision.interval_of"), "student") && strstr(last.out, "does not record that it predicts the mean"));
     CHECK(!vp_json_equals(&document.json, node_at("location"), "mean"));
 }
-static void test_recalibration(void) {
-    check_case("another machine, calibrated by one line per stage");
-    write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
-    EXITS(run("predict %%F/model.json --data %%F/c"), 0, out, "the model describes machine A, but these files machine B");
-    CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 50 -o %%F/c.json --json"), 0);
-    parse(last.out);
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) CHECK_NEAR(number_at("stages.%s.affine.slope", vp_latency_stage_name((vp_latency_stage)s)), 1.7, 0.15);
-    CHECK_INT((int)number_at("recalibration.measurements"), 50);
-    CHECK(number_at("recalibration.before.errors.total.mape_percent") > 30);
-    CHECK(number_at("recalibration.after.errors.total.mape_percent") < 3);
-    CHECK_INT(run("predict %%F/c.json --data %%F/c --json"), 0);
-    parse(last.out);
-    CHECK(number_at("measured.errors.total.mape_percent") < 3);
-    check_case("a request too small for the fitted line is reported");
-    write_sweep("short", "machine C", 12, 1, -0.4, CONFIGS, 0);
-    CHECK_INT(run("predict %%F/model.json --recalibrate %%F/short -n 100 -o %%F/short.json"), 0);
-    CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
-    CHECK(strstr(last.out, "other: below 0 ms") == NULL);
-    char *text = check_read(in_folder("short.json"), NULL);
-    int found = 0;
-    for (char *at = text; at && (at = strstr(at, "\"offset_ms\": -0.")) != NULL; found++) at[14] = '9'; /* -0.4 becomes -9.4 */
-    CHECK(found > 0);
-    if (text) write_text(in_folder("short.json"), text);
-    free(text);
-    CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
-    CHECK(strstr(last.out, "other: below 0 ms in 1 of 1 requests: they are too small for the recalibration line") != NULL);
-    check_case("the same seed gives the same measurements");
-    CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/d.json"), 0);
-    CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/e.json"), 0);
-    char *d = check_read(in_folder("d.json"), NULL), *e = check_read(in_folder("e.json"), NULL), *c = check_read(in_folder("c.json"), NULL);
-    CHECK(d && e && c && !strcmp(d, e) && strcmp(d, c));
-    FREE_ALL(c, d, e);
-    check_case("identical measurements do not determine a line");
-    write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
-    check_refused(run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json"), 3, "line");
-    CHECK(access(in_folder("f.json"), F_OK) != 0);
-    check_refused(run("predict %%F/model.json --recalibrate %%F/same -n 15 -o %%F/f.json"), 2, "contains only 14");
-}
 /* ---- invalid model files */
 static void damage(const char *whole, const char *from, const char *to, const char *word) {
     const char *at = strstr(whole, from);
@@ -460,6 +422,7 @@ static void test_damaged(void) {
 static void test_usage(void) {
     check_case("usage");
     check_refused(run("fit"), 2, "fit needs folders");
+    write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
     check_refused(run("fit %%F/a %%F/c"), 2, "differ in device");
     check_refused(run("fit %%F/none"), 3, "none");
     check_refused(run("fit %%F/a -o %%F/no/such/model.json"), 5, "cannot be written");
@@ -473,9 +436,6 @@ static void test_usage(void) {
     check_refused(run("predict %%F/model.json 640x480 --views 3"), 2, "without a size");
     check_refused(run("predict %%F/model.json --views 0 --tier low"), 2, "for sizes");
     check_refused(run("predict %%F/model.json --data %%F/a --top_k 2"), 2, "--top_k and --data cannot be used together");
-    check_refused(run("predict %%F/model.json --data %%F/a --recalibrate %%F/c -o x"), 2, "cannot be used together");
-    check_refused(run("predict %%F/model.json --recalibrate %%F/c"), 2, "--recalibrate needs --output FILE");
-    check_refused(run("predict %%F/model.json --views 0 -n 10"), 2, "--recalibrate");
     check_case("a single configuration is reported");
     write_sweep("one", "machine A", 11, 1, 0, 1, 0);
     CHECK_INT(run("fit %%F/one"), 0);
@@ -499,7 +459,7 @@ static void test_usage(void) {
 }
 int main(void) {
     if (!program_begin("fit")) return 1;
-    RUN_TESTS(test_recovery, test_held_out, test_predictions, test_views, test_noise, test_recalibration, test_damaged,
+    RUN_TESTS(test_recovery, test_held_out, test_predictions, test_views, test_noise, test_damaged,
               test_usage);
     program_end();
     FREE_ALL(document.text, document.nodes);
