@@ -264,7 +264,8 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
 #define TWINS_PAIRS(ROW, S) \
     ROW(S, OBJECTS, pairs, "the pairs, in the order in which they ran", .of = &TWIN_PAIR, FIELD_COUNT_AT(S, count))
 #define TWINS_OBJECT_ROWS(ROW, S) \
-    ROW(S, TEXT, method, "exact: older files that dropped pairs with unequal numbers of tokens", .choices = "exact|adjusted") \
+    ROW(S, TEXT, method, "exact: older files that dropped pairs with unequal numbers of tokens", \
+        .choices = "exact|adjusted") \
     TWINS_REASON(ROW, S) \
     ROW(S, INT, prompt_tokens, "prompt tokens of the image request", .most = INT32_MAX) \
     ROW(S, INT, image_tokens, "prompt_tokens minus the tokens of the question without the image", \

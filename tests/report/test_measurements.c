@@ -240,12 +240,12 @@ static void test_bias(void) {
     errors_of(&got, predicted, errors);
     CHECK_INT(errors[VP_LATENCY_VISION].of.count, 0);
 }
+static struct evaluation evaluation;
 static struct part_errors held[ESTIMATE_KINDS][ESTIMATE_PARTS];
 static size_t count_warnings(int chosen) {
-    const struct part_errors *held_out[ESTIMATE_KINDS];
     text_list_free(&warnings);
-    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) held_out[kind] = held[kind];
-    warn_of_errors(held_out, chosen, &warnings);
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) memcpy(evaluation.errors[kind][SPLIT_CONFIG], held[kind], sizeof held[kind]);
+    warn_of_errors(&evaluation, chosen, &warnings);
     return warnings.count;
 }
 static void test_warnings_of_errors(void) {

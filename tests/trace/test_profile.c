@@ -341,7 +341,7 @@ static void test_published(void) {
         {"unknown memory is not -1",
          "{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Bytes\":400,\"Device Type\":12,\"Device Id\":0}},{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":2,"
          "\"args\":{\"Bytes\":5,\"Device Type\":1,\"Device Id\":0,\"Total Allocated\":5}}",
-         {"=XPU 0                1                -                -              400", "=device 0             1                5                -", NULL}},
+         {"=XPU 0           1               -              -            400", "=device 0        1               5              -", NULL}},
         {"streams of two GPUs",
          "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},"
          "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},"

@@ -95,8 +95,8 @@ static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_t
     if (code) return code;
     if (search.nearest.tokens < 0) {
         snprintf(reason, capacity,
-                 "no text with about %lld prompt tokens was found in %d tries: the image has fewer tokens than the mark "
-                 "at the start of each text", (long long)wanted, search.tries);
+                 "no text with about %lld prompt tokens was found in %d tries: the image has fewer tokens than the "
+                 "mark at the start of each text", (long long)wanted, search.tries);
         return EXIT_INPUT;
     }
     *text = search.nearest;
