@@ -9,6 +9,7 @@
 #include "server/ask.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,6 +25,7 @@ struct load_block {
     size_t *at;                                                      /* their samples in the data set */
     struct open_point *states;                                       /* all points of the configuration */
     size_t *silent; size_t silent_count; /* requests that failed before the first answer, not yet written */
+    char silent_reason[LINE_BYTES];      /* of the last of them */
     int has_answer;
 };
 static void block_free(struct load_block *block) {
@@ -50,9 +52,10 @@ static int write_failure(struct load_block *block, size_t request, const char *r
     return code;
 }
 /* Writes the failures of requests before the first answer: they are the requests' own. */
-static int write_silent(struct load_block *block, const char *reason) {
+static int write_silent(struct load_block *block) {
     int code = 0;
-    for (size_t i = 0; i < block->silent_count && !code; i++) code = write_failure(block, block->silent[i], reason);
+    for (size_t i = 0; i < block->silent_count && !code; i++)
+        code = write_failure(block, block->silent[i], block->silent_reason);
     block->silent_count = 0;
     return code;
 }
@@ -61,6 +64,7 @@ static int request_failed(struct load_block *block, size_t request, const vp_exc
     endpoint_reason(block->endpoint, exchange, reason, sizeof reason);
     if (block->has_answer || exchange->http_status) return write_failure(block, request, reason);
     if (block->sweep->plan.settings.servers.launch.ready) return write_failure(block, request, reason);
+    snprintf(block->silent_reason, sizeof block->silent_reason, "%s", reason);
     block->silent[block->silent_count++] = request;
     if (block->silent_count < SILENT_MOST && block->silent_count < block->count) return 0;
     complain(EXIT_DEVICE, "the first %zu requests of a block got no answer: %s", block->silent_count, reason);
@@ -73,7 +77,7 @@ static int request_ended(void *user, size_t request, vp_exchange *exchange) {
     struct open_point *point = &block->points[request], *state = &block->states[block->at[request]];
     int code;
     if (exchange->state != VP_EXCHANGE_DONE) return request_failed(block, request, exchange);
-    if (!block->has_answer && (code = write_silent(block, "the server did not answer")) != 0) return code;
+    if (!block->has_answer && (code = write_silent(block)) != 0) return code;
     block->has_answer = 1;
     runs_free(sweep->run, 1);
     sweep->run = runs_make(1, 1);
@@ -147,7 +151,7 @@ static int run_block(struct load_block *block, int64_t round, size_t number, siz
     const struct client_time begin = client_time_now();
     int code = load_run(block->endpoint, &load, &work, &records, &count);
     const struct client_time end = client_time_now();
-    if (!code) code = write_silent(block, "the server did not answer");
+    if (!code) code = write_silent(block);
     if (!code) {
         int64_t ours = 0;
         const double wall_ns = (double)(end.at_ns - begin.at_ns);
@@ -292,12 +296,7 @@ static int run_rounds(struct load_loop *loop, size_t server, int64_t from, int64
     const size_t count = sweep->plan.configuration_count;
     int code = 0;
     for (int64_t round = from; round < to && !code && !interrupted; round++) {
-        uint64_t seed = hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), ~round);
-        for (size_t i = 0; i < count; i++) {
-            const size_t place = (size_t)(((seed = hash_number(seed, (int64_t)i)) >> 16) % (i + 1));
-            loop->order[i] = loop->order[place];
-            loop->order[place] = i;
-        }
+        sweep_draw_order(sweep, loop->order, count, -1, round);
         for (size_t i = 0; i < count && !code && !interrupted; i++) {
             const size_t at = loop->order[i];
             char reason[LINE_BYTES];

@@ -174,6 +174,10 @@ int point_write_failed(struct sweep *sweep, struct open_point *point, const stru
                        int is_device);
 int sweep_write_sample(struct sweep *sweep, size_t set, const struct sample *sample);
 
+/* The order of the configurations in a round of a sample; -1: of all samples. For servers it is drawn again each time,
+ * because the first request after a pause is slower. */
+void sweep_draw_order(const struct sweep *sweep, size_t *order, size_t count, int64_t sample, int64_t round);
+
 /* Ends a block of runs, whose noise becomes a line. */
 int sweep_block_end(struct sweep *sweep);
 

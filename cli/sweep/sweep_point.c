@@ -852,9 +852,7 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, vanished_reason);
 }
-/* The order of the configurations in a round. For servers it is drawn again each time, because the first request after
- * a pause is slower. */
-static void draw_order(const struct sweep *sweep, size_t *order, size_t count, int64_t sample, int64_t round) {
+void sweep_draw_order(const struct sweep *sweep, size_t *order, size_t count, int64_t sample, int64_t round) {
     uint64_t seed = hash_number(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample), round);
     for (size_t i = 0; i < count; i++) {
         seed = hash_number(seed, (int64_t)i);
@@ -894,7 +892,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     size_t *order = zeroed(configuration_count, sizeof *order);
     for (int64_t round = 0; !code && !interrupted && open_count; round++) {
         open_count = 0;
-        draw_order(sweep, order, configuration_count, sample.id, round);
+        sweep_draw_order(sweep, order, configuration_count, sample.id, round);
         for (size_t i = 0; i < configuration_count && !code && !interrupted; i++) {
             struct open_point *point = &sweep->open[order[i]];
             if (point->is_open && point->runs <= round) code = measure_run(sweep, point, &sample);
