@@ -76,6 +76,12 @@ static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int
     return (int32_t)value;
 }
 
+/* Fails if an integer in 1..maximum is present and is not `wanted`; `absent`: as vp_impl_fields_int's fallback. */
+static void vp_impl_fields_equal(vp_impl_fields *fields, const char *field, int32_t maximum, int32_t absent,
+                                 int32_t wanted, vp_result code, const char *text) {
+    if (vp_impl_fields_int(fields, field, 1, maximum, absent) != wanted) vp_impl_fields_fail(fields, code, field, text);
+}
+
 /* A number with minimum < value < maximum; the fallback if the field is absent or null. */
 static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, double minimum, double maximum,
                                     double fallback) {
@@ -351,13 +357,22 @@ static void vp_impl_config_geometry(vp_impl_fields *fields, vp_impl_fields *visi
     *geometry = vp_geometry_default();
     if (side) geometry->crop_px = side;
     geometry->patch_px = vp_impl_fields_int(vision, "image_patch_size", 1, 1024, 14);
-    if (vision->result == VP_OK
-        && vp_impl_fields_int(vision, "image_pos_patch_size", 1, 1024, geometry->patch_px) != geometry->patch_px
-        && vision->result == VP_OK)
-        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_pos_patch_size",
-                            "differs from image_patch_size; interpolation is not implemented");
+    vp_impl_fields_equal(vision, "image_pos_patch_size", 1024, geometry->patch_px, geometry->patch_px,
+                         VP_ERR_UNSUPPORTED, "differs from image_patch_size; interpolation is not implemented");
     vp_impl_fields_margins(fields, geometry);
     geometry->max_crops = vp_impl_fields_int(fields, "max_crops", 1, 4096, geometry->max_crops);
+}
+
+/* the fields of preprocessor_config.json, with the result so far */
+static vp_impl_fields vp_impl_fields_preprocessor(const vp_impl_fields *fields, const vp_json *preprocessor) {
+    vp_impl_fields file = *fields;
+    file.json = preprocessor;
+    file.object = 0;
+    file.prefix = "preprocessor_config.json: ";
+    if (preprocessor->nodes[0].type != VP_JSON_OBJECT && file.result == VP_OK)
+        file.result = vp_error_set(fields->error, VP_ERR_FORMAT, 0, "preprocessor_config.json",
+                                   "the text is not a JSON object");
+    return file;
 }
 
 /* preprocessor_config.json overrides the geometry but must not contradict the ViT */
@@ -371,32 +386,17 @@ static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geo
     if (fields->result == VP_OK && side && side != geometry->crop_px)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "base_image_input_size",
                             "differs from vision_backbone.image_default_input_size in config.json");
-    if (vp_impl_fields_int(fields, "image_patch_size", 1, 1024, geometry->patch_px) != geometry->patch_px)
-        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_patch_size",
-                            "differs from vision_backbone.image_patch_size in config.json");
+    vp_impl_fields_equal(fields, "image_patch_size", 1024, geometry->patch_px, geometry->patch_px, VP_ERR_MISMATCH,
+                         "differs from vision_backbone.image_patch_size in config.json");
     vp_impl_fields_margins(fields, geometry);
     geometry->max_crops = vp_impl_fields_int(fields, "max_crops", 1, 4096, geometry->max_crops);
     vp_impl_fields_rgb(fields, "image_mean", geometry->mean);
     vp_impl_fields_rgb(fields, "image_std", geometry->std);
-    if (fields->result != VP_OK) return;
-    int32_t tokens = geometry->crop_px / geometry->patch_px / geometry->pool;
-    if (vp_impl_fields_int(fields, "image_token_length_h", 1, 65536, tokens) != tokens)
-        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_h", "is not crop side / patch side / 2");
-    if (vp_impl_fields_int(fields, "image_token_length_w", 1, 65536, tokens) != tokens)
-        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_w", "is not crop side / patch side / 2");
-}
-
-static vp_result vp_impl_molmoe_preprocessor(const vp_impl_fields *fields, const vp_json *preprocessor,
-                                             vp_geometry *geometry) {
-    vp_impl_fields processor = *fields;
-    if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
-        return vp_error_set(fields->error, VP_ERR_FORMAT, 0, "preprocessor_config.json",
-                            "the text is not a JSON object");
-    processor.json = preprocessor;
-    processor.object = 0;
-    processor.prefix = "preprocessor_config.json: ";
-    vp_impl_config_preprocessor(&processor, geometry);
-    return processor.result;
+    const int32_t tokens = geometry->crop_px / geometry->patch_px / geometry->pool;
+    vp_impl_fields_equal(fields, "image_token_length_h", 65536, tokens, tokens, VP_ERR_MISMATCH,
+                         "is not crop side / patch side / 2");
+    vp_impl_fields_equal(fields, "image_token_length_w", 65536, tokens, tokens, VP_ERR_MISMATCH,
+                         "is not crop side / patch side / 2");
 }
 
 /* the tower of the Molmo models, and the settings for cutting their images */
@@ -413,8 +413,9 @@ static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *p
     if (vision.result != VP_OK || fields->result != VP_OK)
         return vision.result != VP_OK ? vision.result : fields->result;
     if (preprocessor) {
-        vp_result result = vp_impl_molmoe_preprocessor(fields, preprocessor, &config->geometry);
-        if (result != VP_OK) return result;
+        vp_impl_fields processor = vp_impl_fields_preprocessor(fields, preprocessor);
+        vp_impl_config_preprocessor(&processor, &config->geometry);
+        if (processor.result != VP_OK) return processor.result;
     }
     if (vp_geometry_check(&config->geometry) != VP_OK)
         return vp_error_set(fields->error, VP_ERR_RANGE, -1, "geometry",
@@ -684,13 +685,8 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
 }
 /* mean and std of the processor; the processor itself handles tiles and sizes */
 static void vp_impl_config_colours(vp_impl_fields *fields, const vp_json *preprocessor, vp_geometry *geometry) {
-    vp_impl_fields processor = *fields;
     if (!preprocessor || fields->result != VP_OK) return;
-    processor.json = preprocessor;
-    processor.object = 0;
-    processor.prefix = "preprocessor_config.json: ";
-    if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
-        vp_impl_fields_fail(&processor, VP_ERR_FORMAT, "", "the text is not a JSON object");
+    vp_impl_fields processor = vp_impl_fields_preprocessor(fields, preprocessor);
     vp_impl_fields_rgb(&processor, "image_mean", geometry->mean);
     vp_impl_fields_rgb(&processor, "image_std", geometry->std);
     fields->result = processor.result;
@@ -712,23 +708,27 @@ static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent,
     config->vit_blocks_needed = layer < 0 ? blocks + layer + 1 : layer;
 }
 
+/* The experts that replace the MLP of a block, with the class's defaults. */
+static void vp_impl_config_experts(vp_impl_fields *fields, int32_t count, int32_t top_k, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
+                                               {"mlp_only_layers", "[]", "null", "[]"}};
+    const char *field = "num_experts";
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    if (vp_impl_fields_get(fields, field, 1) == VP_JSON_NONE) field = "num_local_experts";
+    config->mlp_dim = 0;
+    config->expert_count = vp_impl_fields_int(fields, field, 1, 1024, count);
+    config->top_k = vp_impl_fields_int(fields, "num_experts_per_tok", 1, 1024, top_k);
+    if (config->top_k > config->expert_count)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "num_experts_per_tok", "is above the number of experts");
+}
 static vp_result vp_impl_config_qwen3_moe(vp_impl_fields *fields, vp_model_config *config) {
     static const vp_impl_language kind = {"qwen3_moe", 151936,          2048, 6144, 24, 32, 4, 0, 32768, 0,
                                           1e-6,        VP_QK_NORM_HEAD, 1e4};
-    static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
-                                               {"mlp_only_layers", "[]", "null", "[]"}};
-    const char *count = "num_experts";
     config->geometry = vp_geometry_default();
-    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_llama(fields, &kind, config);
-    config->mlp_dim = 0;
     config->expert_dim = vp_impl_fields_int(fields, "moe_intermediate_size", 1, 1 << 20, 768);
-    if (fields->result == VP_OK && vp_impl_fields_get(fields, count, 1) == VP_JSON_NONE) count = "num_local_experts";
-    config->expert_count = vp_impl_fields_int(fields, count, 1, 1024, 128);
-    config->top_k = vp_impl_fields_int(fields, "num_experts_per_tok", 1, 1024, 8);
+    vp_impl_config_experts(fields, 128, 8, config);
     config->norm_topk = vp_impl_fields_flag(fields, "norm_topk_prob", 0);
-    if (fields->result == VP_OK && config->top_k > config->expert_count)
-        vp_impl_fields_fail(fields, VP_ERR_RANGE, "num_experts_per_tok", "is above the number of experts");
     return fields->result;
 }
 static vp_result vp_impl_config_olmoe(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
@@ -736,13 +736,9 @@ static vp_result vp_impl_config_olmoe(vp_impl_fields *fields, const vp_json *pre
     config->geometry = vp_geometry_default();
     vp_impl_config_llama(fields, &vp_impl_languages[3], config);
     config->expert_dim = config->mlp_dim;
-    config->mlp_dim = 0;
-    config->expert_count = vp_impl_fields_int(fields, "num_experts", 1, 1024, 64);
-    config->top_k = vp_impl_fields_int(fields, "num_experts_per_tok", 1, 1024, 8);
+    vp_impl_config_experts(fields, 64, 8, config);
     config->norm_topk = vp_impl_fields_flag(fields, "norm_topk_prob", 0);
     config->clip_qkv = (float)vp_impl_fields_double(fields, "clip_qkv", 0, 1e30, 0.0);
-    if (fields->result == VP_OK && config->top_k > config->expert_count)
-        vp_impl_fields_fail(fields, VP_ERR_RANGE, "num_experts_per_tok", "is above num_experts");
     return fields->result;
 }
 
@@ -872,12 +868,10 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     if (vision.result == VP_OK && is_chat && config->vit_qkv_bias && config->vit_qk_norm)
         vp_impl_fields_fail(&vision, VP_ERR_UNSUPPORTED, "qkv_bias", "cannot be combined with qk_normalization");
     fields->result = vision.result;
-    if (is_chat && fields->result == VP_OK
-        && vp_impl_fields_int(fields, "force_image_size", 1, 65536, config->geometry.crop_px)
-               != config->geometry.crop_px
-        && fields->result == VP_OK)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "force_image_size",
-                            "differs from the tower's image_size; stretching positions is not implemented");
+    if (is_chat)
+        vp_impl_fields_equal(fields, "force_image_size", 65536, config->geometry.crop_px, config->geometry.crop_px,
+                             VP_ERR_UNSUPPORTED,
+                             "differs from the tower's image_size; stretching positions is not implemented");
     vp_impl_config_feature_layer(fields, -1, config);
     config->connector = VP_CONNECTOR_NORM_MLP;
     config->projector_dim = config->d_model;
@@ -931,18 +925,9 @@ static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *confi
     config->tied_head = tied || (kind == vp_impl_qwen_languages && config->tied_head); /* Qwen2.5-VL: as LLaVA */
     vp_impl_qwen_sections(&text, config);
     if (moe) {
-        static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
-                                                   {"mlp_only_layers", "[]", "null", "[]"}};
-        const char *count = "num_experts";
-        vp_impl_fields_settings(&text, settings, sizeof settings / sizeof settings[0]);
-        if (text.result == VP_OK && vp_impl_fields_get(&text, count, 1) == VP_JSON_NONE) count = "num_local_experts";
-        config->mlp_dim = 0;
         config->norm_topk = 1;
         config->expert_dim = vp_impl_fields_int(&text, "moe_intermediate_size", 1, 1 << 20, 1408);
-        config->expert_count = vp_impl_fields_int(&text, count, 1, 1024, 60);
-        config->top_k = vp_impl_fields_int(&text, "num_experts_per_tok", 1, 1024, 4);
-        if (text.result == VP_OK && config->top_k > config->expert_count)
-            vp_impl_fields_fail(&text, VP_ERR_RANGE, "num_experts_per_tok", "is above the number of experts");
+        vp_impl_config_experts(&text, 60, 4, config);
     }
     fields->result = text.result;
 }
@@ -1011,9 +996,8 @@ static void vp_impl_qwen_tower(vp_impl_fields *vision, vp_model_config *config) 
     config->vit_rope_theta =
         rope.object == VP_JSON_NONE ? 1e4 : vp_impl_fields_double(&rope, "rope_theta", 0, 1e30, 1e4);
     if (vision->result == VP_OK) vision->result = rope.result;
-    if (vision->result == VP_OK && vp_impl_fields_int(vision, "out_hidden_size", 1, 65536, 3584) != config->d_model
-        && vision->result == VP_OK)
-        vp_impl_fields_fail(vision, VP_ERR_MISMATCH, "out_hidden_size", "is not the language model's hidden_size");
+    vp_impl_fields_equal(vision, "out_hidden_size", 65536, 3584, config->d_model, VP_ERR_MISMATCH,
+                         "is not the language model's hidden_size");
     if (vision->result == VP_OK && config->vit_width % (4 * config->vit_head_count))
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "hidden_size",
                             "is not a multiple of 4 num_heads, because heads rotate by row and column");
@@ -1180,14 +1164,12 @@ static void vp_impl_molmo2_heads(vp_impl_fields *fields, const vp_model_config *
     static const vp_impl_setting settings[] = {{"attention_bias", "true", "true", "true"}};
     const int32_t heads = config->vit_head_count;
     vp_impl_fields_settings(fields, settings, 1);
-    if (vp_impl_fields_int(fields, "hidden_size", 1, 65536, 1152) != config->vit_width && fields->result == VP_OK)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "hidden_size", "differs from the tower's");
-    if (vp_impl_fields_int(fields, "num_attention_heads", 1, 4096, 16) != heads && fields->result == VP_OK)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "num_attention_heads", "differs from the tower's");
-    if (vp_impl_fields_int(fields, "num_key_value_heads", 1, 4096, 16) != heads && fields->result == VP_OK)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "num_key_value_heads", "is not the number of heads");
-    if (vp_impl_fields_int(fields, "head_dim", 1, 65536, 72) != config->vit_head_dim && fields->result == VP_OK)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is not hidden_size / num_attention_heads");
+    const vp_result code = VP_ERR_UNSUPPORTED;
+    vp_impl_fields_equal(fields, "hidden_size", 65536, 1152, config->vit_width, code, "differs from the tower's");
+    vp_impl_fields_equal(fields, "num_attention_heads", 4096, 16, heads, code, "differs from the tower's");
+    vp_impl_fields_equal(fields, "num_key_value_heads", 4096, 16, heads, code, "is not the number of heads");
+    vp_impl_fields_equal(fields, "head_dim", 65536, 72, config->vit_head_dim, code,
+                         "is not hidden_size / num_attention_heads");
 }
 
 /* older files have 27 blocks and count the layers from the end; their weights end with the deepest used layer */
@@ -1222,10 +1204,8 @@ static void vp_impl_molmo2_vision(vp_impl_fields *fields, int older, vp_model_co
     siglip.patch_size = vp_impl_fields_int(&vision, "image_patch_size", 1, 1024, siglip.patch_size);
     vp_impl_config_tower(&vision, &siglip, 1, config);
     if (vision.result == VP_OK) vp_impl_molmo2_heads(&vision, config);
-    if (vision.result == VP_OK
-        && vp_impl_fields_int(&vision, places, 1, 1 << 24, config->vit_positions) != config->vit_positions
-        && vision.result == VP_OK)
-        vp_impl_fields_fail(&vision, VP_ERR_MISMATCH, places, "is not (image size / patch size)^2");
+    vp_impl_fields_equal(&vision, places, 1 << 24, config->vit_positions, config->vit_positions, VP_ERR_MISMATCH,
+                         "is not (image size / patch size)^2");
     fields->result = vision.result;
     adapter = vp_impl_fields_inner(fields, "adapter_config", "adapter_config.", 1);
     if (fields->result != VP_OK) return;
@@ -1233,8 +1213,8 @@ static void vp_impl_molmo2_vision(vp_impl_fields *fields, int older, vp_model_co
     vp_impl_molmo2_heads(&adapter, config);
     vp_impl_molmo2_layers(&adapter, older, config);
     config->projector_dim = vp_impl_fields_int(&adapter, "intermediate_size", 1, 1 << 20, 18944);
-    if (vp_impl_fields_int(&adapter, "text_hidden_size", 1, 65536, 3584) != config->d_model && adapter.result == VP_OK)
-        vp_impl_fields_fail(&adapter, VP_ERR_MISMATCH, "text_hidden_size", "is not the language model's hidden_size");
+    vp_impl_fields_equal(&adapter, "text_hidden_size", 65536, 3584, config->d_model, VP_ERR_MISMATCH,
+                         "is not the language model's hidden_size");
     config->connector = VP_CONNECTOR_STITCHED;
     config->image_replaces = 0;
     fields->result = adapter.result;
@@ -1243,18 +1223,13 @@ static void vp_impl_molmo2_vision(vp_impl_fields *fields, int older, vp_model_co
 /* crops, their overlap and the windows, which are only in the processor's file */
 static void vp_impl_molmo2_pictures(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     vp_geometry *geometry = &config->geometry;
-    vp_impl_fields file = *fields;
     int32_t pool[2] = {2, 2}, i;
     geometry->margin_left_patches = geometry->margin_right_patches = 4;
     geometry->max_crops = 8;
     for (i = 0; i < 3; i++) geometry->mean[i] = geometry->std[i] = 0.5f;
     if (preprocessor) {
-        file.json = preprocessor;
-        file.object = 0;
-        file.prefix = "preprocessor_config.json: ";
-        if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
-            vp_impl_fields_fail(&file, VP_ERR_FORMAT, "", "the text is not a JSON object");
-        else if (vp_impl_fields_ints(&file, "pooling_size", 1, 32, 2, pool) == 1 || pool[0] != pool[1])
+        vp_impl_fields file = vp_impl_fields_preprocessor(fields, preprocessor);
+        if (vp_impl_fields_ints(&file, "pooling_size", 1, 32, 2, pool) == 1 || pool[0] != pool[1])
             vp_impl_fields_fail(&file, VP_ERR_UNSUPPORTED, "pooling_size", "only square windows are implemented");
         vp_impl_fields_margins(&file, geometry);
         geometry->max_crops = vp_impl_fields_int(&file, "max_crops", 1, 4096, geometry->max_crops);
@@ -1793,24 +1768,12 @@ typedef struct vp_impl_intern_names {
     const char *prefix, *class_token, *patch, *positions, *layers, *scale, *norms[4], *separate[3], *projection;
 } vp_impl_intern_names;
 static const vp_impl_intern_names vp_impl_intern_hf = {
-    "vision_tower.",
-    "cls_token",
-    "patch_embeddings.projection",
-    "position_embeddings",
-    "encoder.layer",
-    "lambda_",
+    "vision_tower.", "cls_token", "patch_embeddings.projection", "position_embeddings", "encoder.layer", "lambda_",
     {"layernorm_before", "layernorm_after", "attention.q_norm", "attention.k_norm"},
-    {"attention.q_proj", "attention.k_proj", "attention.v_proj"},
-    "attention.projection_layer"};
-static const vp_impl_intern_names vp_impl_intern_chat = {"vision_model.",
-                                                         "class_embedding",
-                                                         "patch_embedding",
-                                                         "position_embedding",
-                                                         "encoder.layers",
-                                                         "ls",
-                                                         {"norm1", "norm2", "attn.q_norm", "attn.k_norm"},
-                                                         {NULL, NULL, NULL},
-                                                         "attn.proj"};
+    {"attention.q_proj", "attention.k_proj", "attention.v_proj"}, "attention.projection_layer"};
+static const vp_impl_intern_names vp_impl_intern_chat = {
+    "vision_model.", "class_embedding", "patch_embedding", "position_embedding", "encoder.layers", "ls",
+    {"norm1", "norm2", "attn.q_norm", "attn.k_norm"}, {NULL, NULL, NULL}, "attn.proj"};
 static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *config, const vp_impl_intern_names *names) {
     const char *prefix = names->prefix, *layers = names->layers;
     const int64_t width = config->vit_width, mlp = config->vit_mlp_dim, rows = names->separate[0] ? width : 3 * width;
@@ -1851,10 +1814,10 @@ static void vp_impl_walk_projector(vp_impl_walk *walk, const vp_model_config *co
 /* ---- Qwen2.5-VL, Qwen3-VL and Qwen3-VL-MoE */
 static void vp_impl_walk_qwen_block(vp_impl_walk *walk, const vp_model_config *config, const char *tower, int block) {
     int64_t width = config->vit_width, dim = config->vit_mlp_dim;
-    vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm1.weight", tower, block);
-    if (!config->vit_rms) vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm1.bias", tower, block);
-    vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm2.weight", tower, block);
-    if (!config->vit_rms) vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm2.bias", tower, block);
+    for (int i = 1; i <= 2; i++) {
+        vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm%d.weight", tower, block, i);
+        if (!config->vit_rms) vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm%d.bias", tower, block, i);
+    }
     VP_IMPL_PUT_BOTH(walk, 3 * width, width, "%sblocks.%d.attn.qkv", tower, block);
     VP_IMPL_PUT_BOTH(walk, width, width, "%sblocks.%d.attn.proj", tower, block);
     if (config->vit_gated) {
