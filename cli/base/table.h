@@ -78,10 +78,7 @@ size_t document_add_table(struct document *document, const struct table *table);
 
 void cell_set_text(struct json_member *cell, const char *text); /* NULL: not known */
 
-/* table_csv appends the headings and a line per row; table_print_csv prints one line, a row or the headings. */
-void table_csv(struct text_buffer *out, const struct table *table);
-#define TABLE_HEADS SIZE_MAX
-void table_print_csv(const struct table *table, size_t row);
+void table_csv(struct text_buffer *out, const struct table *table); /* appends the headings and a line per row */
 
 /* A table whose rows are printed as soon as they are ready: as text in columns of fixed width, as CSV, or as elements
  * of a JSON array, which table_stream_end ends. `refused`: why the row has no numbers; NULL if it has. */

@@ -76,8 +76,6 @@ static const struct option_spec RUN_OPTIONS[] = {
      "with --profile: a page with a flame chart over time and the table of operations; it needs no network"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
-    {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL,
-     "with --output_dir: write the trace of the first cycle as DIR/chrome_trace.json instead", .needs = "output_dir"},
     RULED_GROUP("schedule of the profile", .needs = "profile"),
     {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests to skip before the first cycle"},
     {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests per cycle to run unprofiled"},

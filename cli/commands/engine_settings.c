@@ -125,7 +125,6 @@ static int run_profile_read(const struct options *options, struct profile_settin
     settings->trace = files[1];
     settings->output = files[2];
     settings->trace_dir = settings->output_dir;
-    settings->chrome_trace = is_given(options, "chrome_trace");
     settings->format = text_of(options, "profile_format");
     settings->json = is_given(options, "json");
     settings->cold = is_given(options, "cold");

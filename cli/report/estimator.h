@@ -39,10 +39,6 @@ struct evaluation {
 
 /* Predicts each row's stages with a model, for the stages that were measured. */
 void estimator_predict_rows(const vp_latency_model *fits, const struct measurements *measurements, double *predicted);
-/* Predicts each row's stages with models that were fitted without the row's group (its configuration or image size, by
- * SPLIT_*). */
-void estimator_predict_left_out(vp_latency_features kind, const struct measurements *measurements, int split,
-                                double *predicted);
 
 /* Adds the predicted totals: the sum of the stages that run, or NaN if one of them has no prediction. */
 void add_totals(const struct measurements *measurements, double *predicted);

@@ -84,10 +84,6 @@ vp_latency_features features_of(const struct measurements *measurements, int kin
 
 void measurements_free(struct measurements *measurements);
 
-/* The average error of the mean of a sample's few runs, as a share: its standard error times sqrt(2 / pi), which is the
- * mean |error| of a normal distribution. NaN with fewer than two runs. */
-double run_noise(const struct result_file *file, size_t row);
-
 /* Reads every row that has counts and times from all files, unchanged. own: inputs of the model, or NULL. Rows of files
  * without such a value are left out. */
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts,

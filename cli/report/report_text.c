@@ -357,12 +357,13 @@ static const char *limits_text(const struct report *report, int stage, char out[
     }
     return out;
 }
-int is_measured_busy(const struct report *report) {
+/* Returns 1 if other programs or a virtual machine's host used CPU time while one of the files was measured. */
+static int is_measured_busy(const struct report *report) {
     int reasons = 0;
     for (size_t i = 0; i < report->results->count; i++) reasons |= vp_noise_reasons(&report->results->files[i].noise);
     return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) != 0;
 }
-const char *above_roof_text(const struct report *report) {
+static const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
                ? "above a roof: some of the counted bytes came from caches, not memory, or the given roof is lower "
                  "than the device's"

@@ -14,12 +14,6 @@ struct number_text number_plain(double value);
 /* "12.3 [12.0, 12.6]" */
 struct number_text number_of_estimate(vp_estimate estimate);
 
-/* Returns 1 if other programs or a virtual machine's host used CPU time while one of the files was measured. */
-int is_measured_busy(const struct report *report);
-
-/* Explains how a stage can exceed a roof. */
-const char *above_roof_text(const struct report *report);
-
 /* A table of the latencies of a data set (SIZE_MAX: of all), and of accuracies and the front. */
 struct table latency_table(const struct report *report, size_t group, int has_front);
 
