@@ -6,9 +6,6 @@
 #include "base/files.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 vp_result text_sink(void *user, const char *text, size_t bytes) {
     text_add((struct text_buffer *)user, text, bytes);

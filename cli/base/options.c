@@ -9,9 +9,6 @@
 #include "vlmprof.h"
 #include "vlmprof_ranges.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Returns 1 if both name the same option. Hyphens and underscores are equivalent. */

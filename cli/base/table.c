@@ -3,9 +3,6 @@
 #include "base/table.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int is_there(const struct table *table, const struct table_column *column, const char *name, int form) {
     return name && !(column->rules & form) && (!column->in || (column->in & table->has));

@@ -13,7 +13,6 @@
 #define VLMPROF_CLI_TABLE_H
 #include "base/document.h"
 #include "base/json.h"
-#include <stddef.h>
 
 /* The type of the value at a column's offset in a row. CELL_CHARS: an array of char; CELL_BY: a function makes the
  * cell. */

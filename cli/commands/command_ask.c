@@ -23,9 +23,6 @@
 #include "vlmprof_image.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec ASK_OPTIONS[] = {
     OPTION_GROUP("the server"),

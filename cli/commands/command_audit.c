@@ -21,10 +21,6 @@
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const char QUESTION[] = "What is in this image?";
 enum { ASKED_WITHOUT = 4 };
 

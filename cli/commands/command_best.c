@@ -19,9 +19,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec BEST_OPTIONS[] = {
     OPTION_GROUP("what to compare"),

@@ -17,9 +17,6 @@
 #include "vlmprof_analysis.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec COMPARE_OPTIONS[] = {
     OPTION_GROUP("margins"),

@@ -14,9 +14,6 @@
 #include "vlmprof_latency.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec FIT_OPTIONS[] = {
     OPTION_GROUP("model"),

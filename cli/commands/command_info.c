@@ -15,9 +15,6 @@
 #include "vlmprof_tokenizer.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec INFO_OPTIONS[] = {
     OPTION_GROUP("input"), OPTION_MODEL, OPTION_SYNTHETIC, OPTION_GROUP("output"), OPTION_JSON, OPTIONS_OF_ALL,

@@ -13,7 +13,6 @@
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 static const struct option_spec MERGE_OPTIONS[] = {

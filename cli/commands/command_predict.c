@@ -20,10 +20,6 @@
 #include "vlmprof_latency.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* What excludes the options that describe a request. */
 #define OF_REQUEST .excludes = "data", .because = "the result files contain it"

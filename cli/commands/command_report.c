@@ -15,8 +15,6 @@
 #include "results/result_read.h"
 #include "vlmprof.h"
 
-#include <stdlib.h>
-
 static const struct option_spec REPORT_OPTIONS[] = {
     OPTION_GROUP("what to compare"),
     OPTION_AXIS,

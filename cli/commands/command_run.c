@@ -28,9 +28,6 @@
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec RUN_OPTIONS[] = {
     OPTION_GROUP("input"),

@@ -11,9 +11,6 @@
 #include "score/scoring.h"
 #include "vlmprof.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL,

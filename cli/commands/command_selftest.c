@@ -20,9 +20,6 @@
 #include "vlmprof_image.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_GROUP("what to test"),

@@ -16,10 +16,6 @@
 #include "vlmprof_engine.h"
 #include "vlmprof_score.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,

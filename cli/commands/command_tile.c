@@ -10,9 +10,6 @@
 #include "tile/family.h"
 #include "vlmprof.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const struct option_spec TILE_OPTIONS[] = {
     OPTION_GROUP("tiling"),
     OPTION_PREPROCESS,

@@ -16,9 +16,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 
 enum { CAPTION_SEED = 42 }; /* of caption prompts for records without one, as in sweep */

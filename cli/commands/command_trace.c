@@ -15,9 +15,6 @@
 #include "vlmprof_ranges.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec TRACE_OPTIONS[] = {
     OPTION_GROUP("what to show"),

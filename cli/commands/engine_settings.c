@@ -8,10 +8,6 @@
 #include "profile/profiler.h"
 #include "vlmprof_file.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 int model_load(const struct options *options, struct model *model) {
     memset(model, 0, sizeof *model);
     if (!is_given(options, "model") && !text_of(options, "synthetic"))

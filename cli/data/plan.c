@@ -10,10 +10,6 @@
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct image_size size_of(const struct configuration *configuration) {
     const struct knob_values *knobs = &configuration->knobs;
     return (struct image_size){knob_tier(knobs), (int32_t)knob_number(knobs, KNOB_TOKENS), knob_text(knobs, KNOB_IMAGE),

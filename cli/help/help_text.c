@@ -7,8 +7,6 @@
 #include "vlmprof.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 const struct guide *guide_find(const char *name) {
     for (const struct guide *guide = GUIDES; guide->name; guide++)

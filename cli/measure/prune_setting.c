@@ -6,10 +6,6 @@
 #include "base/options.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the grammar: one row per key */
 enum value_kind { KEEP, WHOLE, SEED, LAYERS, RATIOS, POSITIONS };

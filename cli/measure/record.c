@@ -7,8 +7,6 @@
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void sample_free(struct sample *sample) {

@@ -7,9 +7,6 @@
 #include "model/model.h"
 #include "model/rules.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static vp_processor_kind kind_of(const vp_model_config *config) {
     switch (config->architecture) {
     case VP_ARCHITECTURE_LLAVA: return VP_PROCESSOR_LLAVA;

@@ -6,9 +6,6 @@
 #include "vlmprof.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void page_text(struct text_buffer *out, const char *text) {

@@ -20,9 +20,6 @@
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 /* ---- run --profile */

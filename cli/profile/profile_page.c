@@ -11,8 +11,6 @@
 #include "vlmprof.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static void fact(struct text_list *facts, const char *name, const char *text) {
     text_list_copy(facts, name);

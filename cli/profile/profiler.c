@@ -10,9 +10,6 @@
 #include "base/launcher.h"
 #include "vlmprof.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { PROFILE_LAUNCHES_MOST = 1 << 20, PROFILE_ROWS_MOST = 1 << 17, TRACE_BYTES_MOST = 250000000 };

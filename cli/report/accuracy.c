@@ -5,8 +5,6 @@
 #include "vlmprof_score.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Rules of older versions, whose scores are in 0..1. */
 static int is_older_rule(const char *name) {

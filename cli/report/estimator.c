@@ -12,9 +12,6 @@
 #include "vlmprof_latency.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MAPE_LARGE 0.5       /* a mean error above this causes a warning */
 #define BIAS_MATTERS 0.02    /* a bias above this share of the mean measured time causes a warning */

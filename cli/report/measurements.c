@@ -11,8 +11,6 @@
 #include "vlmprof_latency.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KEYS] = {"physical", "seed", "mean", "physical_and_weights"};
 

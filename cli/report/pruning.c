@@ -5,9 +5,6 @@
 #include "report/tradeoff.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SAME_COUNT 0.05 /* share by which kept tokens may differ, because DART keeps multiples of its pivots */
 

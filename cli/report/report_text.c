@@ -9,9 +9,6 @@
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct number_text number_plain(double value) {
     return value > -1e15 && value < 1e15 && !(fabs(value - floor(value)) > 0) ? number_formatted("%.0f", value)

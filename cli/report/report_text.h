@@ -28,7 +28,6 @@ int parts_cells(const struct report *report, struct text_buffer *heads, struct t
 /* Adds the whole report; document_print turns it into text or Markdown. */
 void report_text_write(struct document *document, const struct report *report);
 
-
 /* ---- the report as CSV and JSON */
 /* CSV: a header line, and one row per configuration. */
 void report_csv(struct text_buffer *out, const struct report *report);

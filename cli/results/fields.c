@@ -5,8 +5,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- tables */
 FIELD_TABLE(MODEL_SHAPE, struct model_shape, MODEL_SHAPE_ROWS(FIELD_ROW, struct model_shape))

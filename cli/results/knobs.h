@@ -175,7 +175,6 @@ int knob_is_own(int knob);
 /* Frees those rows, before a process reads results that have nothing to do with the earlier ones. */
 void knob_own_forget(void);
 
-
 /* A knob's value. The type in its row decides which members are used. */
 struct knob_value { int is_set; int64_t number; char *text; int32_t *list; int32_t list_count; };
 /* A configuration: a value for each knob. If zeroed, no knob is set. It owns its texts and lists. */

@@ -9,9 +9,6 @@
 #include "vlmprof_score.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct caption_row {
     char *id, *reason;             /* owned; id is JSON; each may be NULL */

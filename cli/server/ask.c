@@ -6,9 +6,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,

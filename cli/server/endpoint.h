@@ -7,7 +7,6 @@
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
 #include "vlmprof_server.h"
-#include <stddef.h>
 
 #define OPTION_ENDPOINT \
     {"endpoint", TEXT, "URL", NULL, 0, 0, NULL, \

@@ -6,7 +6,6 @@
 #include "base/options.h"
 #include "vlmprof.h"
 #include "vlmprof_chat.h"
-#include <stddef.h>
 
 #define OPTION_REQUEST_KNOB \
     {"request_knob", WHOLE_TEXTS, "PATH=VALUE...", NULL, 0, 0, NULL, \

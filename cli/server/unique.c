@@ -5,9 +5,6 @@
 #include "model/image.h"
 #include "vlmprof_image.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { NUMBER_BITS = 64, BITS_LEAST = 32, LEVELS_LEAST = 3, STORED_MOST = 65535, BLOCK_PX = 8 };
 
 /* ---- JPEG */

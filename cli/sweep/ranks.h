@@ -7,8 +7,6 @@
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 
-#include <stddef.h>
-
 /* Returns 1 and sets the numbers if the name is "journal.jsonl" (rank 0 of 1) or like "journal_rank1of2.jsonl". */
 int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size);
 

@@ -10,9 +10,6 @@
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define NAME_START "combined_profiling_results_"
 #define SCHEMA_START "vlmprof-sweep-"
 

@@ -6,8 +6,6 @@
 #include "vlmprof_score.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- a point in its journal */
 static void measured_clear(struct measured *measured) {

@@ -13,9 +13,6 @@
 #include "vlmprof_file.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- the journal */

@@ -10,10 +10,6 @@
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct family_job {
     vp_family *families; size_t family_count;
     struct size_list sizes;

@@ -9,9 +9,6 @@
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 /* A family's rule, changed by a request's knobs. */
 struct audit_rule {
     vp_family family;

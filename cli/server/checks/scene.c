@@ -3,8 +3,6 @@
 
 #include "base/memory.h"
 
-#include <stdlib.h>
-
 enum { SHAPES = 6 };
 /* A shape, in thousandths of the picture's sides. */
 struct shape { int64_t across, down, half_width, half_height; int is_round; uint8_t rgb[3]; };

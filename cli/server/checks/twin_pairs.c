@@ -7,9 +7,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Only the first token matters; if it is part of a character, the second may complete it. */
 enum { TOKENS = 2 };

@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "results/fields.h"
 #include "results/metrics.h"
-#include <stdint.h>
 
 /* ---- the text: a mark that is in no cache, then a filler, repeated until the prompt has the wanted tokens */
 enum { TWIN_FILLERS = 4, TWIN_TRIES = 60 };
