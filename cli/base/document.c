@@ -2,8 +2,6 @@
  * Blocks come in one by one and are stored; document_print measures the tables and appends everything to a text. */
 #include "base/document.h"
 
-#include "vlmprof.h"
-
 #include <math.h>
 #include <stdarg.h>
 

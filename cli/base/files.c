@@ -3,7 +3,6 @@
 #include "base/files.h"
 
 #include "base/console.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>

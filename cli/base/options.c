@@ -5,8 +5,6 @@
 #include "base/options.h"
 
 #include "base/console.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_ranges.h"
 
 #include <sys/stat.h>

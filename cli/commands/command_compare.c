@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -13,7 +12,6 @@
 #include "report/tradeoff.h"
 #include "results/metrics.h"
 #include "results/result_read.h"
-#include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
 #include <math.h>

@@ -3,7 +3,6 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"

@@ -7,7 +7,6 @@
 #include "commands/settings.h"
 #include "model/model.h"
 #include "measure/provenance.h"
-#include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"

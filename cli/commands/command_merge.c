@@ -10,7 +10,6 @@
 #include "sweep/result_write.h"
 #include "sweep/journal.h"
 #include "sweep/ranks.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <unistd.h>

@@ -12,7 +12,6 @@
 #include "profile/profiler.h"
 #include "server/endpoint.h"
 #include "sweep/sweep.h"
-#include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_score.h"
 

@@ -10,7 +10,6 @@
 #include "model/prompt.h"
 #include "model/image.h"
 #include "score/scoring.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>

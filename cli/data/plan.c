@@ -3,7 +3,6 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "data/choice.h"
 #include "measure/input.h"
 #include "tile/family.h"

@@ -2,9 +2,6 @@
 #include "data/variants.h"
 
 #include "base/console.h"
-#include "base/memory.h"
-#include "tile/family.h"
-#include "vlmprof_chat.h"
 
 #include <ctype.h>
 

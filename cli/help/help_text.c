@@ -3,8 +3,6 @@
 
 #include "base/console.h"
 #include "base/memory.h"
-#include "base/options.h"
-#include "vlmprof.h"
 
 #include <ctype.h>
 

@@ -2,8 +2,6 @@
 #include "measure/fidelity.h"
 
 #include "base/console.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 
 #include <math.h>
 

@@ -3,7 +3,6 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "model/image.h"
 
 int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout) {

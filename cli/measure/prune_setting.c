@@ -2,7 +2,6 @@
 #include "measure/engine.h"
 
 #include "base/console.h"
-#include "base/memory.h"
 #include "base/options.h"
 
 #include <math.h>

@@ -1,10 +1,7 @@
 /* record.c: writes a measured point as JSON. */
 #include "measure/record.h"
 
-#include "base/memory.h"
-#include "results/fields.h"
 #include "server/ask.h"
-#include "vlmprof_stages.h"
 
 #include <math.h>
 #include <unistd.h>

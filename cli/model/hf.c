@@ -3,7 +3,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "model/model.h"
 #include "model/rules.h"
 

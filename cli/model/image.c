@@ -4,8 +4,6 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <dlfcn.h>

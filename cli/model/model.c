@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/options.h"
 #include "vlmprof_file.h"
 #include "vlmprof_stages.h"

@@ -3,7 +3,6 @@
 
 #include "base/console.h"
 #include "base/table.h"
-#include "vlmprof.h"
 
 #include <inttypes.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include "measure/noise.h"
 #include "measure/provenance.h"
 #include "page/flame.h"
-#include "vlmprof.h"
 
 #include <stdarg.h>
 

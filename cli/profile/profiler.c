@@ -8,7 +8,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/launcher.h"
-#include "vlmprof.h"
 
 #include <time.h>
 

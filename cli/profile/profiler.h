@@ -3,7 +3,6 @@
  * error on stderr and return 0 or an exit code. */
 #ifndef VLMPROF_CLI_PROFILER_H
 #define VLMPROF_CLI_PROFILER_H
-#include "base/memory.h"
 #include "base/options.h"
 #include "measure/engine.h"
 #include "measure/input.h"

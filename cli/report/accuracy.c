@@ -1,7 +1,6 @@
 /* accuracy.c: intervals of accuracies, from the range of the scores that a metric gives. */
 #include "report/tradeoff.h"
 
-#include "base/memory.h"
 #include "vlmprof_score.h"
 
 #include <math.h>

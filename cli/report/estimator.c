@@ -5,11 +5,9 @@
 #include "base/json.h"
 #include "base/files.h"
 #include "base/table.h"
-#include "report/model_file.h"
 #include "report/tradeoff.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
-#include "vlmprof_latency.h"
 
 #include <math.h>
 

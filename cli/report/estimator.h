@@ -3,11 +3,9 @@
 #ifndef VLMPROF_CLI_ESTIMATOR_H
 #define VLMPROF_CLI_ESTIMATOR_H
 #include "base/document.h"
-#include "base/memory.h"
 #include "report/measurements.h"
 #include "report/model_file.h"
 #include "results/result_read.h"
-#include "vlmprof.h"
 #include "vlmprof_latency.h"
 
 /* The statistic of predictions, and of a sample's time over its runs: the mean, not the median. */

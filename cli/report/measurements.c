@@ -7,8 +7,6 @@
 #include "base/console.h"
 #include "report/report.h"
 #include "results/metrics.h"
-#include "vlmprof.h"
-#include "vlmprof_latency.h"
 
 #include <math.h>
 

@@ -2,7 +2,6 @@
 #ifndef VLMPROF_CLI_MEASUREMENTS_H
 #define VLMPROF_CLI_MEASUREMENTS_H
 #include "base/document.h"
-#include "base/memory.h"
 #include "report/model_file.h"
 #include "results/result_read.h"
 #include "vlmprof_latency.h"

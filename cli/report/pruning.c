@@ -1,9 +1,6 @@
 /* pruning.c: the loss from pruning image tokens, compared with all tokens and with equally many random ones. */
 #include "report/pruning.h"
 
-#include "base/memory.h"
-#include "report/tradeoff.h"
-
 #include <math.h>
 
 #define SAME_COUNT 0.05 /* share by which kept tokens may differ, because DART keeps multiples of its pivots */

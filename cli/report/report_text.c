@@ -1,8 +1,6 @@
 /* report_text.c: the report as text and Markdown. */
 #include "report/report_text.h"
 
-#include "base/memory.h"
-#include "base/table.h"
 #include "results/metrics.h"
 #include "results/result_read.h"
 #include "vlmprof_analysis.h"

@@ -2,11 +2,9 @@
 #ifndef VLMPROF_CLI_REPORT_TEXT_H
 #define VLMPROF_CLI_REPORT_TEXT_H
 #include "base/document.h"
-#include "base/memory.h"
 #include "base/table.h"
 #include "report/report.h"
 #include "report/tradeoff.h"
-#include "vlmprof.h"
 
 /* A whole number with all its digits; other numbers as in number_short. */
 struct number_text number_plain(double value);

@@ -1,8 +1,6 @@
 /* series.c: requests that waited for each other, and percentiles of their times. */
 #include "report/series.h"
 
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
 #include <math.h>

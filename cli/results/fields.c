@@ -2,7 +2,6 @@
 #include "results/fields.h"
 
 #include "base/document.h"
-#include "base/memory.h"
 
 #include <math.h>
 

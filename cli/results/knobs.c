@@ -1,7 +1,6 @@
 /* knobs.c: the knobs of a configuration, one row per knob. */
 #include "results/knobs.h"
 
-#include "base/memory.h"
 #include "vlmprof_config.h"
 
 #define KNOB_MEMBERS(id, key_, words_, sweep, run, ...) {.key = key_, .words = words_, __VA_ARGS__},

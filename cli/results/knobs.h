@@ -6,7 +6,6 @@
 #define VLMPROF_CLI_RESULTS_KNOBS_H
 #include "base/json.h"
 #include "base/option_rows.h"
-#include "vlmprof.h"
 
 struct vp_model_config;
 

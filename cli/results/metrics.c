@@ -4,7 +4,6 @@
 
 #include "base/document.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_statistics.h"
 

@@ -5,7 +5,6 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "results/fields.h"
 #include "vlmprof_config.h"
 #include "vlmprof_file.h"
 

@@ -4,7 +4,6 @@
 #include "score/score_captions.h"
 
 #include "base/console.h"
-#include "base/memory.h"
 #include "vlmprof_caption.h"
 #include "vlmprof_score.h"
 

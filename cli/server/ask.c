@@ -3,7 +3,6 @@
 
 #include "base/console.h"
 #include "base/json.h"
-#include "base/memory.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "results/knobs.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>

@@ -3,7 +3,6 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "model/image.h"
 #include "vlmprof_file.h"
 

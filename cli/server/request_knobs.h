@@ -4,7 +4,6 @@
 #define VLMPROF_CLI_REQUEST_KNOBS_H
 #include "base/memory.h"
 #include "base/options.h"
-#include "vlmprof.h"
 #include "vlmprof_chat.h"
 
 #define OPTION_REQUEST_KNOB \

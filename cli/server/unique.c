@@ -1,7 +1,6 @@
 /* unique.c: gives each request an image that no server cache has seen. */
 #include "server/picture.h"
 
-#include "base/memory.h"
 #include "model/image.h"
 #include "vlmprof_image.h"
 

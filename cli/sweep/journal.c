@@ -24,10 +24,7 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/json_stream.h"
-#include "results/fields.h"
-#include "results/knobs.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_statistics.h"

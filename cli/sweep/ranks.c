@@ -3,8 +3,6 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <errno.h>

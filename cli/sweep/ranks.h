@@ -3,7 +3,6 @@
  * print an error on stderr and return 0 or an exit code, unless stated otherwise. */
 #ifndef VLMPROF_CLI_RANKS_H
 #define VLMPROF_CLI_RANKS_H
-#include "base/memory.h"
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 

@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "sweep/result_write.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #define NAME_START "combined_profiling_results_"

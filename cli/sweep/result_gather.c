@@ -2,7 +2,6 @@
 #include "sweep/result_gather.h"
 
 #include "base/console.h"
-#include "base/memory.h"
 #include "vlmprof_score.h"
 
 #include <math.h>

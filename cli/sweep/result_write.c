@@ -7,7 +7,6 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "measure/fidelity.h"
 #include "measure/noise.h"
 #include "measure/record.h"

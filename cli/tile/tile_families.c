@@ -5,9 +5,7 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/table.h"
-#include "vlmprof.h"
 #include "vlmprof_families.h"
 
 struct family_job {

@@ -6,7 +6,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "vlmprof.h"
 
 #include <dlfcn.h>
 #include <errno.h>

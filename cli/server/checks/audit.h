@@ -5,7 +5,6 @@
 #define VLMPROF_CLI_AUDIT_H
 #include "base/memory.h"
 #include "server/picture.h"
-#include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
 

@@ -4,7 +4,6 @@
 #include "server/checks/twin_pairs.h"
 
 #include "base/console.h"
-#include "base/memory.h"
 
 #include <math.h>
 

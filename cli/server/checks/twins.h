@@ -4,7 +4,6 @@
  * pairs of times. It sends nothing: server/checks/twin_pairs.h does. */
 #ifndef VLMPROF_CLI_TWINS_H
 #define VLMPROF_CLI_TWINS_H
-#include "base/memory.h"
 #include "results/fields.h"
 #include "results/metrics.h"
 
