@@ -111,16 +111,24 @@ VP_API size_t vp_policy_cells_limit(size_t sample_count, size_t field_count);
  *          other such children of its parent, and has the parent's means. Cells without a training sample take what is
  *          best at the price (accuracy per weight) of the solution
  *          Luck is the part of the oracle's gain that is noise of the outcomes: the oracle's accuracy minus that of the
- *          best policy that knows each sample's probability of success for every choice. Estimate: each choice's
+ *          best policy that knows each sample's probability of success with every choice. Estimate: each choice's
  *          accuracies are shuffled over samples of equal static difficulty, that is within strata (the cell; in it, the
- *          mean accuracy over the other choices, in one quantile bin for each 50 samples, equal means in one bin).
- *          Luck is the oracle's accuracy on shuffled outcomes, mean over the shuffles, minus the accuracy of the policy
- *          that is chosen by the strata's means. That policy is cross-fitted: chosen by the means outside a fold,
- *          judged by those inside. Luck is limited to 0..the oracle's gain. Differences between samples that
- *          neither fields nor difficulty show count as luck. The row's gain is the luck, its accuracy static's + luck
+ *          mean accuracy over the other choices, in one quantile bin for each 100 samples, equal means in one bin).
+ *          Luck is the oracle's accuracy on shuffled outcomes, mean over the shuffles, minus the accuracy of the best
+ *          policy by the strata's means (shrunk to the cell's by the ratio of variances). That policy is cross-fitted
+ *          in five parts, chosen by the means of other parts and judged by its own: v4 with four, v2 with two of them.
+ *          What it loses to noise shrinks with the samples, so its value is v4 + (v4 - v2). Differences between samples
+ *          that neither fields nor difficulty show count as luck. Noise can take the estimate below 0 or above the
+ *          oracle's gain. The row's gain is the luck, its accuracy static's + luck; its intervals are NaN
  * source:  Kellerer, Pferschy and Pisinger, Knapsack Problems, ch. 11 (Lagrangian and branch and bound of the
  *          multiple-choice knapsack); Efron and Tibshirani, An Introduction to the Bootstrap, ch. 13 and 17
- * numeric: intervals: INTERVAL_NOTE */
+ * numeric: intervals: paired bootstrap over samples; each resample selects again, and a sample stays in its fold. They
+ *          are normal around the estimate, of which the percentiles of resamples are not: a resample has 63 % of the
+ *          samples, so it selects worse. Its selections also follow the noise of the data and of the resample, so they
+ *          vary too much: the variance is that of the fixed selection, plus 0.4 of what selecting again adds. Coverage
+ *          of the expected gain of lookup and oracle: COVERAGE. Intervals have width 0 if all resamples agree.
+ *          Mean error of the luck in simulations (2, 3, 12 choices; 500 and 2,000 samples): under 1 point, except 1.4
+ *          points too much if 500 samples have hidden types; its standard deviation is 2 to 5 points for 500 samples */
 VP_API vp_result vp_policy_compute(const vp_policy_outcomes *outcomes, const vp_policy_field *fields,
                                    size_t field_count, const int32_t *const *given, size_t given_count,
                                    const vp_policy_options *options, vp_policy_row *rows, vp_policy_table *table,
