@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* limits of the search; cross-fitting and strata of the luck; share of reselection's variance that is real */
-enum { VP_IMPL_NODES = 200000, VP_IMPL_RESAMPLE_NODES = 2000, VP_IMPL_PARTS = 5, VP_IMPL_STRATUM = 100 };
-#define VP_IMPL_RESELECTED 0.4
+enum { VP_IMPL_NODES = 1000000, VP_IMPL_RESAMPLE_NODES = 2000, VP_IMPL_PARTS = 5, VP_IMPL_STRATUM = 150 };
+#define VP_IMPL_RESELECTED 0.45
 
 typedef struct vp_impl_key { double key; uint32_t place, index; } vp_impl_key;
 /* a step along the upper hull of a group, from one option to a heavier and better one; rate: value per weight */
@@ -435,9 +435,9 @@ static void vp_impl_stratify(vp_impl_work *work, size_t choice) {
         }
     }
 }
-/* Sets `trial` and `worth` of the samples of a part: by the strata's means in the `training` parts after it, and in
+/* Sets `trial` and `worth` of the samples of a part: by the strata's means in the parts first..last after it, and in
  * itself. Part VP_IMPL_PARTS: of all samples, by all. */
-static void vp_impl_predict(vp_impl_work *work, size_t choice, size_t part, size_t training) {
+static void vp_impl_predict(vp_impl_work *work, size_t choice, size_t part, size_t first, size_t last) {
     const size_t n = work->n, all = part == VP_IMPL_PARTS;
     const uint32_t *strata = work->strata + choice * n, *begin = work->begin + choice * n;
     for (size_t from = 0, to; from < n && begin[from] < n; from = to) { /* a cell */
@@ -448,7 +448,7 @@ static void vp_impl_predict(vp_impl_work *work, size_t choice, size_t part, size
             const double accuracy = vp_impl_accuracy(work, strata[to], choice);
             double *sums = work->pairs + 4 * begin[to];
             if (begin[to] == to) memset(sums, 0, 4 * sizeof *sums);
-            if (all || (after > 0 && after <= training)) {
+            if (all || (after >= first && after <= last)) {
                 sums[0] += accuracy;
                 sums[1] += 1.0;
                 sum += accuracy;
@@ -504,20 +504,20 @@ static double vp_impl_luck(vp_impl_work *work, vp_random *random) {
         vp_impl_solve(work, work->trial, work->weight, n, whole);
         luck += work->total / (double)n / (double)rounds;
     }
-    for (size_t j = 0; j < c; j++) vp_impl_predict(work, j, VP_IMPL_PARTS, 0);
+    for (size_t j = 0; j < c; j++) vp_impl_predict(work, j, VP_IMPL_PARTS, 1, 4);
     vp_impl_solve(work, work->trial, work->weight, n, whole);
     for (size_t i = 0; i < n; i++) { /* a part may use as much of the capacity as in the solution for all */
         capacity[work->part[i]] += work->weight[i * c + work->pick[i]];
         used += work->weight[i * c + work->pick[i]];
     }
     for (size_t part = 0; part < VP_IMPL_PARTS; part++) {
-        for (size_t training = 2; training <= 4; training += 2) {
+        for (int set = 0; set < 3; set++) { /* the four other parts, and both halves of them */
             size_t count = 0;
             for (size_t i = 0; i < n; i++) if (work->part[i] == part) work->rows[count++] = (uint32_t)i;
-            for (size_t j = 0; j < c; j++) vp_impl_predict(work, j, part, training);
+            for (size_t j = 0; j < c; j++) vp_impl_predict(work, j, part, set == 2 ? 3 : 1, set == 1 ? 2 : 4);
             vp_impl_solve(work, work->trial, work->weight, count, capacity[part] + (whole - used) / (double)VP_IMPL_PARTS);
             for (size_t g = 0; g < count; g++)
-                luck += (training == 2 ? 1.0 : -2.0) * work->worth[work->rows[g] * c + work->pick[g]] / (double)n;
+                luck += (set ? 0.5 : -2.0) * work->worth[work->rows[g] * c + work->pick[g]] / (double)n;
         }
     }
     return luck;
