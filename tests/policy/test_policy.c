@@ -177,6 +177,7 @@ static void test_planted(void) {
     CHECK_INT(cells[3].level, 2);
     CHECK(cells[3].low[1] < -1e300 && cells[4].low[1] == cells[3].high[1] && isnan(cells[6].low[1]));
     CHECK_NEAR(cells[3].high[1], 4 + 95 / 3.0, 1e-9);
+    CHECK_INT(cells[3].count, 16); /* 4, 6, .., 34 */
     CHECK(!cells[3].fell_back && cells[6].fell_back && cells[6].count == 2 && cells[6].parent == 1);
     for (int i = 0; i < 100; i++) check_note(lookup[i] == (uint32_t)(i % 2) && oracle[i] == lookup[i], __FILE__, __LINE__, "choice of sample %d", i);
     for (int i = 0; i < 100; i++) accuracy[i] = 0.4, accuracy[100 + i] = i % 2 ? 1 : 0.6;
@@ -273,7 +274,7 @@ static void test_luck(void) {
         }
         error /= cases[at].draws;
         printf("luck, case %d: error %.4f\n", at, error);
-        check_note(fabs(error) <= (at == 9 ? 0.02 : 0.01), __FILE__, __LINE__, "case %d: %.4f", at, error);
+        check_note(fabs(error) <= (at >= 8 ? 0.015 : 0.01), __FILE__, __LINE__, "case %d: %.4f", at, error);
     }
 }
 static void test_scale(void) {
