@@ -51,7 +51,7 @@ $(INJECTOR): tests/commands/fault_injector.c tests/commands/fault_injector.h | $
 # then stays in the archive. An old program is removed first, because a failed build must not leave one to run.
 # Tests and samples are compiled at -O0, because compiling takes longer than running them; those that compute much get -O1. Benchmarks that
 # include the kernels get the product's flags.
-COMPUTING := test_gemm.c test_kernels.c test_engine.c test_intervals.c test_analysis.c test_latency.c
+COMPUTING := test_gemm.c test_kernels.c test_engine.c test_intervals.c test_analysis.c test_latency.c test_policy.c
 LEVEL = $(if $(filter $(COMPUTING),$(<F)),-O1,$(if $(filter test_%,$(<F))$(filter samples/%,$<),-O0))
 BENCH_OF_KERNELS := $(shell grep -l 'include "vlmprof_kernels.cu"' $(BENCH_SOURCES))
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \

@@ -27,6 +27,7 @@ parts/lib/vlmprof_engine.:  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_chec
 parts/lib/vlmprof_analysis.: vlmprof.h vlmprof_statistics vlmprof_analysis
 parts/lib/vlmprof_latency.: vlmprof.h vlmprof_statistics vlmprof_analysis vlmprof_latency
 parts/lib/vlmprof_noise.:   vlmprof.h vlmprof_noise
+parts/lib/vlmprof_policy.:  vlmprof.h vlmprof_analysis vlmprof_policy
 parts/lib/vlmprof_processor.: vlmprof.h vlmprof_families vlmprof_processor
 parts/lib/vlmprof_prompt.:  vlmprof.h vlmprof_prompt
 parts/lib/vlmprof_server.:  vlmprof.h vlmprof_chat vlmprof_server

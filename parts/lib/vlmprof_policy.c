@@ -6,12 +6,12 @@
 #include <string.h>
 
 /* limits of the search; cross-fitting and strata of the luck; share of reselection's variance that is real */
-enum { VP_IMPL_NODES = 200000, VP_IMPL_RESAMPLE_NODES = 2000, VP_IMPL_PARTS = 5, VP_IMPL_STRATUM = 100 };
-#define VP_IMPL_RESELECTED 0.4
+enum { VP_IMPL_NODES = 1000000, VP_IMPL_RESAMPLE_NODES = 2000, VP_IMPL_PARTS = 5, VP_IMPL_STRATUM = 150 };
+#define VP_IMPL_RESELECTED 0.45
 
 typedef struct vp_impl_key { double key; uint32_t place, index; } vp_impl_key;
-/* a step along the upper hull of a group, from one option to a heavier and better one; rate: value per weight */
-typedef struct vp_impl_step { double rate, value, weight; uint32_t place, group, option; } vp_impl_step;
+/* a step along the upper hull of a group, from one option to a heavier and better one; by: -value per weight, group */
+typedef struct vp_impl_step { vp_impl_key by; double value, weight; uint32_t option; } vp_impl_step;
 typedef struct vp_impl_candidate { double loss, weight; uint32_t option; } vp_impl_candidate;
 /* cells are numbered by level, so that parents come first; start, end: a range of `member` */
 typedef struct vp_impl_cell { uint32_t parent, level, start, end; } vp_impl_cell;
@@ -24,6 +24,7 @@ typedef struct vp_impl_cell { uint32_t parent, level, start, end; } vp_impl_cell
     X(double, worth, m)        /* [n, c] of the luck: mean accuracy of the stratum in the sample's part */ \
     X(double, usual_ms, c)     /* mean latency */ \
     X(double, many, n)         /* how often a sample is in the resample */ \
+    X(double, sum, n) X(double, measured, n) /* of a sample's accuracies, and how many there are */ \
     X(uint32_t, fold, n) X(uint32_t, part, n) \
     /* trees of the folds, and of all samples: [k + 1] times */ \
     X(vp_impl_cell, cells, (k + 1) * nodes) X(uint32_t, cell_count, k + 1) \
@@ -80,16 +81,14 @@ static size_t vp_impl_layout(vp_impl_work *work, void *memory, size_t capacity) 
 
 static int vp_impl_key_order(const void *left, const void *right) { /* NaN last, equal keys by place */
     const vp_impl_key *l = (const vp_impl_key *)left, *r = (const vp_impl_key *)right;
-    const int l_none = l->key != l->key, r_none = r->key != r->key;
-    if (l_none != r_none) return l_none - r_none;
-    if (l->key < r->key || l->key > r->key) return l->key < r->key ? -1 : 1;
+    if (l->key < r->key || (l->key == l->key && r->key != r->key)) return -1;
+    if (l->key > r->key || (l->key != l->key && r->key == r->key)) return 1;
     return l->place < r->place ? -1 : l->place > r->place;
 }
 static void vp_impl_sort(vp_impl_work *work, const double *key, uint32_t *index, size_t count) { /* stable */
     for (size_t i = 0; i < count; i++) {
-        work->keys[i].key = key[index[i]];
-        work->keys[i].place = (uint32_t)i;
-        work->keys[i].index = index[i];
+        const vp_impl_key made = {key[index[i]], (uint32_t)i, index[i]};
+        work->keys[i] = made;
     }
     qsort(work->keys, count, sizeof *work->keys, vp_impl_key_order);
     for (size_t i = 0; i < count; i++) index[i] = work->keys[i].index;
@@ -122,16 +121,12 @@ static uint32_t vp_impl_priced(const vp_impl_work *work, size_t row, double pric
     const double *value = work->from_value + row * work->c, *weight = work->from_weight + row * work->c;
     size_t best = work->c;
     for (size_t i = 0; i < work->c; i++) {
-        double more;
         if (!(value[i] > -HUGE_VAL)) continue;
-        if (best == work->c) {
-            best = i;
-            continue;
-        }
-        if (price < HUGE_VAL) more = value[i] - value[best] - price * (weight[i] - weight[best]);
-        else more = weight[best] - weight[i];
-        if (more > 0.0 || (!(more < 0.0) && (weight[i] < weight[best]
-                                             || (!(weight[i] > weight[best]) && value[i] > value[best]))))
+        const size_t than = best == work->c ? i : best;
+        const double lighter = weight[than] - weight[i];
+        const double more = price < HUGE_VAL ? value[i] - value[than] + price * lighter : lighter;
+        if (best == work->c || more > 0.0
+            || (!(more < 0.0) && (lighter > 0.0 || (!(lighter < 0.0) && value[i] > value[best]))))
             best = i;
     }
     return (uint32_t)best;
@@ -154,18 +149,13 @@ static void vp_impl_hull(vp_impl_work *work, size_t group) {
         }
         if (best == work->c) return;
         if (most < limit) limit = most; /* rounding must not change the order of a group's steps */
-        const vp_impl_step step = {limit, value[best] - value[at], weight[best] - weight[at],
-                                   (uint32_t)work->step_count, (uint32_t)group, (uint32_t)best};
+        const vp_impl_key by = {-limit, (uint32_t)work->step_count, (uint32_t)group};
+        const vp_impl_step step = {by, value[best] - value[at], weight[best] - weight[at], (uint32_t)best};
         work->steps[work->step_count++] = step;
     }
 }
-static int vp_impl_step_order(const void *left, const void *right) {
-    const vp_impl_step *l = (const vp_impl_step *)left, *r = (const vp_impl_step *)right;
-    if (l->rate < r->rate || l->rate > r->rate) return l->rate > r->rate ? -1 : 1;
-    return l->place < r->place ? -1 : l->place > r->place;
-}
-/* Solves the relaxation over the first `groups` of work->rows: steps by rate while they fit. Then takes lighter steps of
- * other groups. */
+/* Solves the relaxation over the first `groups` of work->rows: steps by rate while they fit. Then takes lighter steps
+ * of other groups. */
 static void vp_impl_solve(vp_impl_work *work, const double *value, const double *weight, size_t groups,
                           double capacity) {
     double used = 0.0;
@@ -188,24 +178,24 @@ static void vp_impl_solve(vp_impl_work *work, const double *value, const double 
     work->price = HUGE_VAL;
     work->fits = used <= capacity;
     if (!work->fits) return;
-    qsort(work->steps, work->step_count, sizeof *work->steps, vp_impl_step_order);
+    qsort(work->steps, work->step_count, sizeof *work->steps, vp_impl_key_order);
     work->price = 0.0;
     for (size_t i = 0; i < work->step_count; i++) {
         const vp_impl_step *step = &work->steps[i];
-        if (work->at[step->group]) continue;
+        if (work->at[step->by.index]) continue;
         if (used + step->weight <= capacity) {
             used += step->weight;
             work->total += step->value;
-            work->pick[step->group] = step->option;
+            work->pick[step->by.index] = step->option;
             if (!full) work->mixed[0] = work->mixed[1] = work->pick[0];
             continue;
         }
-        work->at[step->group] = 1;
+        work->at[step->by.index] = 1;
         if (full++) continue;
         work->mixed_share = (capacity - used) / step->weight;
         work->mixed[1] = step->option;
         work->bound = work->total + work->mixed_share * step->value;
-        work->price = step->rate;
+        work->price = -step->by.key;
     }
     if (!full) work->bound = work->total;
 }
@@ -232,14 +222,13 @@ static void vp_impl_branch(vp_impl_work *work, int64_t node_limit) {
     work->first[groups] = (uint32_t)count;
     work->light[groups] = work->heavy[groups] = work->loss_sum[0] = work->weight_sum[0] = 0.0;
     for (size_t g = groups; g-- > 0;) { /* least and most weight from here on */
-        work->light[g] = HUGE_VAL;
-        work->heavy[g] = -HUGE_VAL;
+        double least = HUGE_VAL, most = -HUGE_VAL;
         for (size_t i = work->first[g]; i < work->first[g + 1]; i++) {
-            work->light[g] = fmin(work->light[g], work->candidates[i].weight);
-            work->heavy[g] = fmax(work->heavy[g], work->candidates[i].weight);
+            least = fmin(least, work->candidates[i].weight);
+            most = fmax(most, work->candidates[i].weight);
         }
-        work->light[g] += work->light[g + 1];
-        work->heavy[g] += work->heavy[g + 1];
+        work->light[g] = least + work->light[g + 1];
+        work->heavy[g] = most + work->heavy[g + 1];
     }
     work->at[0] = 0;
     for (int64_t nodes = 0;;) {
@@ -375,24 +364,20 @@ static void vp_impl_fit(vp_impl_work *work, size_t fold, int64_t node_limit) {
                   vp_impl_capacity(work, total, work->options->overhead_ms));
     vp_impl_branch(work, node_limit);
     vp_impl_note(work, VP_POLICY_LOOKUP, total);
-    for (uint32_t node = 0; node < count; node++)
-        work->cell_choice[node] = work->cell_use[node] != node
-                                      ? work->cell_choice[work->cell_use[node]]
-                                      : vp_impl_priced(work, node, work->capacity > 0.0 ? work->price : HUGE_VAL);
+    for (uint32_t node = 0; node < count; node++) /* cells without training samples keep this */
+        work->cell_choice[node] = vp_impl_priced(work, node, work->capacity > 0.0 ? work->price : HUGE_VAL);
     for (size_t g = 0; g < groups; g++) work->cell_choice[work->rows[g]] = work->pick[g];
-    for (uint32_t node = 0; node < count; node++) work->cell_choice[node] = work->cell_choice[work->cell_use[node]];
     for (size_t i = 0; i < work->n; i++)
-        if (fold == work->k || work->fold[i] == fold) work->lookup[i] = work->cell_choice[leaf[i]];
+        if (fold == work->k || work->fold[i] == fold) work->lookup[i] = work->cell_choice[work->cell_use[leaf[i]]];
 }
 
 /* ---- oracle and luck */
 static void vp_impl_find_oracle(vp_impl_work *work) {
     const size_t n = work->n, c = work->c;
     for (size_t i = 0; i < n; i++) {
-        size_t measured = 0;
-        for (size_t j = 0; j < c; j++) measured += !vp_impl_failed(work, i, j);
         for (size_t j = 0; j < c; j++)
-            work->trial[i * c + j] = measured && vp_impl_failed(work, i, j) ? -HUGE_VAL : work->value[i * c + j];
+            work->trial[i * c + j] =
+                work->measured[i] > 0.0 && vp_impl_failed(work, i, j) ? -HUGE_VAL : work->value[i * c + j];
         work->rows[i] = (uint32_t)i;
     }
     vp_impl_solve(work, work->trial, work->weight, n, vp_impl_capacity(work, (double)n, work->options->overhead_ms));
@@ -403,9 +388,6 @@ static void vp_impl_find_oracle(vp_impl_work *work) {
     vp_impl_note(work, VP_POLICY_ORACLE, (double)n);
     memcpy(work->oracle, work->pick, n * sizeof *work->oracle);
 }
-static uint32_t vp_impl_cell_of(const vp_impl_work *work, size_t sample) { /* of all samples' table */
-    return work->cell_use[work->leaf[work->k * work->n + sample]];
-}
 /* Sorts the samples that measured a choice into strata; the places after them begin at n. */
 static void vp_impl_stratify(vp_impl_work *work, size_t choice) {
     const size_t n = work->n;
@@ -413,13 +395,12 @@ static void vp_impl_stratify(vp_impl_work *work, size_t choice) {
     double *difficulty = work->pairs, *cell = work->pairs + n;
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        double sum = work->worth[i * work->c], others = -1.0;
+        const double rest = work->sum[i] - vp_impl_accuracy(work, i, choice);
         begin[i] = (uint32_t)n;
-        cell[i] = (double)vp_impl_cell_of(work, i);
-        if (!vp_impl_failed(work, i, choice)) strata[count++] = (uint32_t)i;
-        for (size_t j = 0; j < work->c; j++) others += !vp_impl_failed(work, i, j);
-        sum = (sum - vp_impl_accuracy(work, i, choice)) / (others > 0.0 ? others : 1.0);
-        difficulty[i] = floor(1e9 * sum + 0.5); /* equal in spite of rounding */
+        if (vp_impl_failed(work, i, choice)) continue;
+        strata[count++] = (uint32_t)i;
+        difficulty[i] = floor(1e9 * rest / fmax(work->measured[i] - 1.0, 1.0) + 0.5); /* equal in spite of rounding */
+        cell[i] = (double)work->cell_use[work->leaf[work->k * n + i]];
     }
     vp_impl_sort(work, difficulty, strata, count);
     vp_impl_sort(work, cell, strata, count);
@@ -435,57 +416,34 @@ static void vp_impl_stratify(vp_impl_work *work, size_t choice) {
         }
     }
 }
-/* Sets `trial` and `worth` of the samples of a part: by the strata's means in the `training` parts after it, and in
+/* Sets `trial` and `worth` of the samples of a part: by the strata's means in the parts first..last after it, and in
  * itself. Part VP_IMPL_PARTS: of all samples, by all. */
-static void vp_impl_predict(vp_impl_work *work, size_t choice, size_t part, size_t training) {
+static void vp_impl_predict(vp_impl_work *work, size_t choice, size_t part, size_t first, size_t last) {
     const size_t n = work->n, all = part == VP_IMPL_PARTS;
     const uint32_t *strata = work->strata + choice * n, *begin = work->begin + choice * n;
-    for (size_t from = 0, to; from < n && begin[from] < n; from = to) { /* a cell */
-        double sum = 0.0, many = 0.0, squares = 0.0, split = 0.0, groups = 0.0;
-        for (to = from; to < n && begin[to] < n && vp_impl_cell_of(work, strata[to]) == vp_impl_cell_of(work, strata[from]);
-             to++) {
-            const size_t after = (work->part[strata[to]] + VP_IMPL_PARTS - part) % VP_IMPL_PARTS;
-            const double accuracy = vp_impl_accuracy(work, strata[to], choice);
-            double *sums = work->pairs + 4 * begin[to];
-            if (begin[to] == to) memset(sums, 0, 4 * sizeof *sums);
-            if (all || (after > 0 && after <= training)) {
-                sums[0] += accuracy;
-                sums[1] += 1.0;
-                sum += accuracy;
-                many += 1.0;
-                squares += accuracy * accuracy;
-            }
-            if (all || after == 0) {
-                sums[2] += accuracy;
-                sums[3] += 1.0;
-            }
+    for (size_t start = 0, end; start < n && begin[start] < n; start = end) {
+        double sum = 0.0, many = 0.0, own = 0.0, own_many = 0.0;
+        for (end = start; end < n && begin[end] == start; end++) {
+            const size_t after = (work->part[strata[end]] + VP_IMPL_PARTS - part) % VP_IMPL_PARTS;
+            const double accuracy = vp_impl_accuracy(work, strata[end], choice);
+            const int trains = all || (after >= first && after <= last), judges = all || after == 0;
+            sum += trains ? accuracy : 0.0;
+            many += trains;
+            own += judges ? accuracy : 0.0;
+            own_many += judges;
         }
-        for (size_t i = from; i < to; i++) {
-            const double *sums = work->pairs + 4 * begin[i];
-            if (begin[i] != i || !(sums[1] > 0.0)) continue;
-            split += sums[0] * sums[0] / sums[1];
-            groups += 1.0;
-        }
-        const double mean = many > 0.0 ? sum / many : 0.0, within = (squares - split) / (many - groups);
-        const double between = (split - sum * mean) / (groups - 1.0);
-        const double trust = groups > 1.0 && many > groups && between > within ? 1.0 - within / between : 0.0;
-        for (size_t i = from; i < to; i++) {
-            const double *sums = work->pairs + 4 * begin[i];
+        for (size_t i = start; i < end; i++) {
             const size_t at = strata[i] * work->c + choice;
             if (!all && work->part[strata[i]] != part) continue;
-            work->trial[at] = mean + (sums[1] > 0.0 ? trust * (sums[0] / sums[1] - mean) : 0.0)
-                              - work->tie * vp_impl_latency(work, strata[i], choice);
-            work->worth[at] = sums[2] / sums[3];
+            work->trial[at] = sum / fmax(many, 1.0) - work->tie * vp_impl_latency(work, strata[i], choice);
+            work->worth[at] = own / own_many;
         }
     }
 }
 static double vp_impl_luck(vp_impl_work *work, vp_random *random) {
     const size_t n = work->n, c = work->c, rounds = work->options->shuffles;
+    const size_t parts = VP_IMPL_PARTS;
     double luck = 0.0, used = 0.0, capacity[VP_IMPL_PARTS] = {0};
-    for (size_t i = 0; i < n; i++) { /* first the sum of the sample's accuracies */
-        work->worth[i * c] = 0.0;
-        for (size_t j = 0; j < c; j++) work->worth[i * c] += vp_impl_accuracy(work, i, j);
-    }
     for (size_t j = 0; j < c; j++) vp_impl_stratify(work, j);
     memset(work->worth, 0, n * c * sizeof(double));
     const double whole = vp_impl_capacity(work, (double)n, work->options->overhead_ms);
@@ -504,20 +462,20 @@ static double vp_impl_luck(vp_impl_work *work, vp_random *random) {
         vp_impl_solve(work, work->trial, work->weight, n, whole);
         luck += work->total / (double)n / (double)rounds;
     }
-    for (size_t j = 0; j < c; j++) vp_impl_predict(work, j, VP_IMPL_PARTS, 0);
+    for (size_t j = 0; j < c; j++) vp_impl_predict(work, j, VP_IMPL_PARTS, 1, 4);
     vp_impl_solve(work, work->trial, work->weight, n, whole);
     for (size_t i = 0; i < n; i++) { /* a part may use as much of the capacity as in the solution for all */
         capacity[work->part[i]] += work->weight[i * c + work->pick[i]];
         used += work->weight[i * c + work->pick[i]];
     }
-    for (size_t part = 0; part < VP_IMPL_PARTS; part++) {
-        for (size_t training = 2; training <= 4; training += 2) {
+    for (size_t part = 0; part < parts; part++) {
+        for (int set = 0; set < 3; set++) { /* the four other parts, and both halves of them */
             size_t count = 0;
             for (size_t i = 0; i < n; i++) if (work->part[i] == part) work->rows[count++] = (uint32_t)i;
-            for (size_t j = 0; j < c; j++) vp_impl_predict(work, j, part, training);
-            vp_impl_solve(work, work->trial, work->weight, count, capacity[part] + (whole - used) / (double)VP_IMPL_PARTS);
+            for (size_t j = 0; j < c; j++) vp_impl_predict(work, j, part, set == 2 ? 3 : 1, set == 1 ? 2 : 4);
+            vp_impl_solve(work, work->trial, work->weight, count, capacity[part] + (whole - used) / (double)parts);
             for (size_t g = 0; g < count; g++)
-                luck += (training == 2 ? 1.0 : -2.0) * work->worth[work->rows[g] * c + work->pick[g]] / (double)n;
+                luck += (set ? 0.5 : -2.0) * work->worth[work->rows[g] * c + work->pick[g]] / (double)n;
         }
     }
     return luck;
@@ -596,7 +554,7 @@ static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row,
     row->p95_ms = vp_statistics_percentile(latency, count, 95.0);
 }
 /* Accuracy and gain in a resample whose selections were made. The oracle's are those of the relaxation. */
-static void vp_impl_rejudge(const vp_impl_work *work, size_t policy, double *accuracy, double *gain) {
+static void vp_impl_rejudge(const vp_impl_work *work, size_t policy, double *result) {
     double sum = 0.0, fixed = 0.0, count = 0.0, used = 0.0;
     for (size_t i = 0; i < work->n; i++) {
         const double many = work->many[i], own = vp_impl_expected(work, policy, i);
@@ -609,12 +567,12 @@ static void vp_impl_rejudge(const vp_impl_work *work, size_t policy, double *acc
     double left = vp_impl_capacity(work, count, work->options->overhead_ms) - used;
     for (size_t i = 0; i < work->oracle_step_count && policy == VP_POLICY_ORACLE && left > 0.0; i++) {
         const vp_impl_step *step = &work->oracle_steps[i];
-        const double need = work->many[step->group] * step->weight;
-        sum += work->many[step->group] * step->value * (need > left ? left / need : 1.0);
+        const double need = work->many[step->by.index] * step->weight;
+        sum += work->many[step->by.index] * step->value * (need > left ? left / need : 1.0);
         left -= need;
     }
-    *accuracy = sum / count;
-    *gain = (sum - fixed) / count;
+    result[0] = sum / count;
+    result[1] = (sum - fixed) / count;
 }
 static void vp_impl_intervals(vp_impl_work *work, vp_policy_row *rows, vp_random *random) {
     const double z = vp_normal_quantile(0.5 + 0.5 * work->options->confidence);
@@ -624,15 +582,13 @@ static void vp_impl_intervals(vp_impl_work *work, vp_policy_row *rows, vp_random
         for (size_t i = 0; i < work->n; i++) work->many[vp_random_below(random, (uint64_t)work->n - 1)] += 1.0;
         for (size_t fold = 0; fold < work->k; fold++) vp_impl_fit(work, fold, VP_IMPL_RESAMPLE_NODES);
         for (size_t r = 0; r < work->rows_count; r++) { /* sums and squares of the differences from the estimate */
-            double accuracy, gain, *moments = work->moments + 6 * r;
-            vp_impl_rejudge(work, r, &accuracy, &gain);
-            if (accuracy != accuracy) continue; /* a given policy has none of these samples */
-            accuracy -= rows[r].accuracy;
-            gain -= rows[r].gain;
-            moments[0] += accuracy;
-            moments[1] += accuracy * accuracy;
-            moments[2] += gain;
-            moments[3] += gain * gain;
+            double result[2];
+            vp_impl_rejudge(work, r, result);
+            for (int i = 0; i < 2 && !(result[0] != result[0]); i++) { /* NaN: none of a given policy's samples */
+                const double more = result[i] - (i ? rows[r].gain : rows[r].accuracy);
+                work->moments[6 * r + (size_t)(2 * i)] += more;
+                work->moments[6 * r + (size_t)(2 * i + 1)] += more * more;
+            }
         }
     }
     for (size_t r = 0; r < work->rows_count; r++) {
@@ -643,10 +599,10 @@ static void vp_impl_intervals(vp_impl_work *work, vp_policy_row *rows, vp_random
             reach[i] = z * sqrt(fixed + VP_IMPL_RESELECTED * (again > fixed ? again - fixed : 0.0));
             if (!resamples || r == VP_POLICY_LUCK) reach[i] = (double)NAN;
         }
-        rows[r].accuracy_low = rows[r].accuracy < reach[0] ? 0.0 : rows[r].accuracy - reach[0];
-        rows[r].accuracy_high = rows[r].accuracy + reach[0] > 1.0 ? 1.0 : rows[r].accuracy + reach[0];
-        rows[r].gain_low = rows[r].gain - reach[1] < -1.0 ? -1.0 : rows[r].gain - reach[1];
-        rows[r].gain_high = rows[r].gain + reach[1] > 1.0 ? 1.0 : rows[r].gain + reach[1];
+        rows[r].accuracy_low = reach[0] > rows[r].accuracy ? 0.0 : rows[r].accuracy - reach[0];
+        rows[r].accuracy_high = reach[0] > 1.0 - rows[r].accuracy ? 1.0 : rows[r].accuracy + reach[0];
+        rows[r].gain_low = reach[1] > 1.0 + rows[r].gain ? -1.0 : rows[r].gain - reach[1];
+        rows[r].gain_high = reach[1] > 1.0 - rows[r].gain ? 1.0 : rows[r].gain + reach[1];
     }
 }
 
@@ -664,9 +620,9 @@ static vp_result vp_impl_policy_check(const vp_impl_work *work, size_t given_cou
     const size_t n = work->n, c = work->c;
     if (!n || !c || n > INT32_MAX / c || work->f > VP_POLICY_FIELDS_LIMIT || n > INT32_MAX / (work->f + 1))
         return vp_error_set(error, VP_ERR_RANGE, -1, "policy", "no samples, no choices, or too many of them or fields");
-    if (!(o->budget_ms > 0.0 && o->overhead_ms >= 0.0 && o->overhead_ms < HUGE_VAL) || (unsigned)o->budget > VP_POLICY_P95
-        || o->folds - 1 >= VP_POLICY_FOLDS_LIMIT || o->bins - 1 >= VP_POLICY_BINS_LIMIT || !o->cell_least
-        || o->resamples == 1 || o->resamples > 1000000 || o->shuffles > 10000
+    if (!(o->budget_ms > 0.0 && o->overhead_ms >= 0.0 && o->overhead_ms < HUGE_VAL)
+        || (unsigned)o->budget > VP_POLICY_P95 || o->folds - 1 >= VP_POLICY_FOLDS_LIMIT
+        || o->bins - 1 >= VP_POLICY_BINS_LIMIT || !o->cell_least || o->resamples == 1 || o->resamples > 1000000 || o->shuffles > 10000
         || !(o->confidence > 0.0 && o->confidence < 1.0))
         return vp_error_set(error, VP_ERR_RANGE, -1, "options", "an option is out of range");
     for (size_t j = 0; j < c; j++) {
@@ -707,7 +663,12 @@ static void vp_impl_prepare(vp_impl_work *work, vp_random *random) {
     }
     for (size_t i = 0; i < n; i++) {
         double most = 0.0;
-        for (size_t j = 0; j < c; j++) most = fmax(most, vp_impl_latency(work, i, j));
+        work->sum[i] = work->measured[i] = 0.0;
+        for (size_t j = 0; j < c; j++) {
+            most = fmax(most, vp_impl_latency(work, i, j));
+            work->sum[i] += vp_impl_accuracy(work, i, j);
+            work->measured[i] += !vp_impl_failed(work, i, j);
+        }
         slowest += most;
         work->many[i] = 1.0;
     }
@@ -740,7 +701,7 @@ static void vp_impl_fill_table(const vp_impl_work *work, vp_policy_table *table)
         cell->level = from->level;
         cell->count = from->end - from->start;
         cell->parent = from->parent;
-        cell->choice = work->cell_choice[node];
+        cell->choice = work->cell_choice[work->cell_use[node]];
         cell->fell_back = work->cell_use[node] != node;
         for (size_t f = 0; f < cell->level; f++) {
             const double code = work->codes[f * n + work->member[k * n + from->start]];
