@@ -42,20 +42,6 @@ static const struct option_spec BEST_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* Returns the files of a data set (the only one if task is NULL), or NULL and an exit code in *code if there is
- * none. */
-static const struct result_group *group_of(const struct results *results, const char *task, int *code) {
-    *code = 0;
-    for (size_t i = 0; i < results->group_count; i++)
-        if (task && !strcmp(results->files[results->groups[i].first].dataset_name, task)) return &results->groups[i];
-    if (!task && results->group_count == 1) return &results->groups[0];
-    *code = complain(EXIT_USAGE,
-                     task ? "--dataset_name: there is no result file for \"%.100s\"; the first one is for \"%.100s\""
-                          : "the files come from several data sets: choose one with --dataset_name, such as "
-                            "%.0s\"%.100s\"",
-                     task ? task : "", results->files[0].dataset_name);
-    return NULL;
-}
 /* The best configuration and the second best, and the share of the best one's requests that meet the budget. */
 struct pick {
     size_t config, runner_up;
@@ -484,19 +470,13 @@ static int best_of_results(const struct options *options, struct report_settings
     struct results results;
     struct tradeoff tradeoff = {0};
     struct text_list warnings = {NULL, 0};
-    const char *caches;
     int code;
     if ((code = results_read_at(&results, options->operands, options->operand_count, opt(options, "at"))) != 0)
         return code;
     results_warn_of_noise(&results, &warnings);
     for (size_t i = 0; i < results.notes.count; i++)
         if (results.notes.items[i] != results.repeats) text_list_copy(&warnings, results.notes.items[i]);
-    if (results.repeats) code = complain(EXIT_USAGE, "best: %s: give only one of them", results.repeats);
-    else if (results_differ_in_caches(&results, &caches))
-        code = complain(EXIT_USAGE, "best: some files were measured with %s and some without; a cached image or prompt "
-                                    "costs less, so they cannot be compared: give only folders with the same setting",
-                        caches);
-    group = code ? NULL : group_of(&results, text_of(options, "dataset_name"), &code);
+    group = group_of_options(&results, options, &code);
     if (!code) {
         if (is_given(options, "most")) code = most_of_group(options, &results, group, settings, &warnings);
         else {

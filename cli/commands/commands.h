@@ -9,8 +9,8 @@
 /* in the order of the general help */
 #define VLMPROF_COMMANDS(X)                                                                                            \
     X(run)                                                                                                             \
-    X(ask) X(tile) X(audit) X(sweep) X(merge) X(tokenize) X(score) X(report) X(fit) X(predict) X(best) X(compare)      \
-        X(trace) X(info) X(selftest) X(help)
+    X(ask) X(tile) X(audit) X(sweep) X(merge) X(tokenize) X(score) X(report) X(fit) X(predict) X(best) X(policy)       \
+        X(compare) X(trace) X(info) X(selftest) X(help)
 
 #define DECLARE_COMMAND(name) extern const struct command command_##name;
 VLMPROF_COMMANDS(DECLARE_COMMAND)

@@ -3,12 +3,13 @@
 
 #include "base/console.h"
 #include "report/tradeoff.h"
+#include "results/result_read.h"
 #include "server/endpoint.h"
 #include "tile/family.h"
 
 #include <math.h>
 
-static int axis_of(const char *name) {
+int axis_of(const char *name) {
     return !strcmp(name, "vision")         ? METRIC_VISION
            : !strcmp(name, "prefill")      ? METRIC_PREFILL
            : !strcmp(name, "decode")       ? METRIC_DECODE
@@ -66,4 +67,23 @@ struct endpoint_settings endpoint_settings_of(const struct options *options) {
                                                           : vp_server_options_default().max_retries};
     vp_chat_api_find(text_of(options, "endpoint_api"), &settings.api); /* the option allows no other word */
     return settings;
+}
+const struct result_group *group_of_options(const struct results *results, const struct options *options, int *code) {
+    const char *command = options->command->name, *name = text_of(options, "dataset_name"), *caches;
+    *code = 0;
+    if (results->repeats) *code = complain(EXIT_USAGE, "%s: %s: give only one of them", command, results->repeats);
+    else if (results_differ_in_caches(results, &caches))
+        *code = complain(EXIT_USAGE, "%s: some files were measured with %s and some without; a cached image or prompt "
+                                     "costs less, so they cannot be compared: give only folders with the same setting",
+                         command, caches);
+    if (*code) return NULL;
+    for (size_t i = 0; i < results->group_count; i++)
+        if (name && !strcmp(results->files[results->groups[i].first].dataset_name, name)) return &results->groups[i];
+    if (!name && results->group_count == 1) return &results->groups[0];
+    *code = complain(EXIT_USAGE,
+                     name ? "--dataset_name: there is no result file for \"%.100s\"; the first one is for \"%.100s\""
+                          : "the files come from several data sets: choose one with --dataset_name, such as "
+                            "%.0s\"%.100s\"",
+                     name ? name : "", results->files[0].dataset_name);
+    return NULL;
 }

@@ -8,12 +8,18 @@
 struct model;
 struct plan;
 struct profile_settings;
+struct results;
+struct result_group;
 
+int axis_of(const char *latency); /* METRIC_* of a word of --latency */
 /* --latency, --percentile and --resamples; the other members are NaN or infinite. */
 struct report_settings report_settings_of(const struct options *options);
 /* The tiling of --preprocess, --tier, --max_crops, --crops and --vision_tokens. Complains if they contradict each
  * other. */
 int tile_options_of(const struct options *options, vp_tile_options *tiles);
+/* The result files of --dataset_name, or of the only data set. NULL and an exit code in *code if there is none, or if
+ * the files cannot be compared. */
+const struct result_group *group_of_options(const struct results *results, const struct options *options, int *code);
 struct family_keys family_keys_of(const struct options *options);
 struct endpoint_settings endpoint_settings_of(const struct options *options);
 

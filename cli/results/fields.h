@@ -941,6 +941,7 @@ enum {
     COLUMN_IMAGE_BYTES,    /* size of the image that was sent, in bytes; 0 if none was */
     COLUMN_IMAGE_OUTSIDE,  /* the image's cost by its twins, in ms, and the tokens it adds to the prompt */
     COLUMN_IMAGE_TOKENS,
+    COLUMN_ROW,            /* its place in per_sample_results */
     COLUMN_STAGE,
     COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
 };

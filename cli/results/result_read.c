@@ -337,6 +337,7 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         || read_outside_row(file, json, vp_json_get(json, object, "T_image_outside"), rows, row))
         return EXIT_INPUT;
     read_usage(file, json, vp_json_get(json, object, "served_runs"));
+    result_put(file, rows, COLUMN_ROW, file->count, (double)row);
     if (status != VP_JSON_NONE && !vp_json_equals(json, status, "ok")) {
         if (!file->failed_count++) file->failed_reason = result_text(json, object, "reason");
         /* under load, it is a wrong answer without a time */

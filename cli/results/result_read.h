@@ -59,7 +59,8 @@ struct result_file {
     double part_ms[VP_STAGE_COUNT][VP_PART_COUNT]; /* kernel_ms by part; not known for a stage without parts */
     size_t count;                                  /* measured samples, ascending by id */
     int64_t *ids;                    /* below 0 for a text, the same number in all files */
-    char **id_texts; size_t row_count; /* while the files are read; NULL if no id is a text */
+    char **id_texts;                 /* while the files are read; NULL if no id is a text */
+    size_t row_count;                /* failed rows included */
     double *columns[COLUMN_COUNT];   /* [count]; NULL if no sample has the number. NaN if this sample lacks it */
     /* T_total and TTFT (NaN: not known) of each run; those of sample i are run_at[i] .. run_at[i + 1] - 1 */
     double *run_total, *run_ttft; size_t *run_at;

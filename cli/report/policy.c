@@ -1,0 +1,507 @@
+/* policy.c: compares policies within a budget, over a curve of budgets, or for each value of a condition, and says what
+ * they show. */
+#include "report/policy.h"
+
+#include "base/console.h"
+#include "report/report.h"
+#include "report/report_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CURVE_POINTS = 16, SAMPLES_ENOUGH = 100 };
+#define MARGIN 1.02
+static const char *const BUDGET_WORDS[] = {"mean", "each", "p95"};
+
+/* ---- the policies of one part */
+static const char *config_name(const struct policy_data *data, size_t config, char out[160]) {
+    return report_full_name(data->results, &data->results->files[data->configs[config]], out);
+}
+static void add_row(struct policy_row **rows, size_t *count, const vp_policy_row *row, const char *format,
+                    const char *name) {
+    *rows = grown(*rows, *count, sizeof **rows);
+    snprintf((*rows)[*count].name, sizeof(*rows)->name, format, name);
+    (*rows)[(*count)++].row = *row;
+}
+/* The place of a configuration in a part, or -1. */
+static int32_t place_in(const struct policy_part *part, size_t config) {
+    for (size_t i = 0; i < part->config_count; i++) if (part->configs[i] == config) return (int32_t)i;
+    return -1;
+}
+/* Computes a part: its rows, then those of the `tables` (choices of all samples, as indices in data->configs). */
+static int compute_part(const struct policy_report *report, struct policy_part *part, const int32_t *const *tables,
+                        size_t table_count, int is_whole) {
+    const struct policy_data *data = report->data;
+    const size_t n = data->sample_count, given_count = data->given_count + table_count;
+    double *outcomes = resize(NULL, 2 * part->config_count * n, sizeof *outcomes);
+    const vp_policy_outcomes all = {outcomes, outcomes + part->config_count * n, part->config_count, n};
+    vp_policy_field *fields = zeroed(data->field_count + 1, sizeof *fields);
+    vp_policy_row *rows = zeroed(VP_POLICY_GIVEN + given_count, sizeof *rows);
+    const int32_t **given = (const int32_t **)zeroed(given_count + 1, sizeof *given);
+    int32_t *places = resize(NULL, given_count * n + 1, sizeof *places);
+    vp_policy_options options = report->settings->options;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    for (size_t c = 0; c < part->config_count; c++) {
+        memcpy(outcomes + c * n, data->accuracy + part->configs[c] * n, n * sizeof *outcomes);
+        memcpy(outcomes + (part->config_count + c) * n, data->latency + part->configs[c] * n, n * sizeof *outcomes);
+    }
+    for (size_t f = 0; f < data->field_count; f++)
+        fields[f] = (vp_policy_field){data->fields[f].values, data->fields[f].is_number};
+    for (size_t g = 0; g < given_count; g++) {
+        const int32_t *of = g < data->given_count ? data->given[g].of : tables[g - data->given_count];
+        given[g] = places + g * n;
+        for (size_t i = 0; i < n; i++) places[g * n + i] = of[i] < 0 ? -1 : place_in(part, (size_t)of[i]);
+    }
+    options.budget_ms = part->budget_ms;
+    if (!is_whole) options.resamples = options.shuffles = 0;
+    part->table.cells = resize(NULL, vp_policy_cells_limit(n, data->field_count), sizeof *part->table.cells);
+    part->table.lookup = resize(NULL, 2 * n, sizeof *part->table.lookup);
+    part->table.oracle = part->table.lookup + n;
+    result = vp_policy_compute(&all, fields, data->field_count, given, given_count, &options, rows, &part->table,
+                               &error);
+    for (int i = 0; i < VP_POLICY_GIVEN && result == VP_OK; i++) {
+        static const char *const names[] = {"static", "mixture", "lookup", "oracle", "luck"};
+        if ((i == VP_POLICY_LOOKUP && !data->field_count) || (i == VP_POLICY_LUCK && !is_whole)) continue;
+        add_row(&part->rows, &part->row_count, &rows[i], "%s", names[i]);
+    }
+    for (size_t g = 0; g < data->given_count && result == VP_OK; g++)
+        add_row(&part->rows, &part->row_count, &rows[VP_POLICY_GIVEN + g], "choices:%s", data->given[g].file);
+    for (size_t g = 0; g < table_count && result == VP_OK; g++)
+        add_row(&part->others, &part->other_count, &rows[VP_POLICY_GIVEN + data->given_count + g], "%s",
+                report->parts[g].value);
+    FREE_ALL(outcomes, fields, rows, (void *)given, places);
+    return result == VP_OK ? 0 : complain_result(EXIT_INPUT, "policy", result, &error);
+}
+static const vp_policy_row *row_of(const struct policy_part *part, const char *name) {
+    for (size_t i = 0; i < part->row_count; i++) if (!strcmp(part->rows[i].name, name)) return &part->rows[i].row;
+    return NULL;
+}
+
+/* ---- conditions and curves */
+/* Makes a part for each value of the knob, from the configurations that have it. */
+static int split_parts(struct policy_report *report, const char *condition) {
+    const struct policy_data *data = report->data;
+    int knob = 0;
+    while (knob < KNOB_COUNT && !(KNOBS[knob].key && condition && !strcmp(KNOBS[knob].key, condition))) knob++;
+    for (size_t c = 0; c < data->config_count; c++) {
+        const struct knob_values *knobs = &data->results->files[data->configs[c]].knobs;
+        char value[KNOB_TEXT_BYTES] = "";
+        size_t i = 0;
+        if (condition && (knob == KNOB_COUNT || !knob_is_set(knobs, knob)))
+            return complain(EXIT_USAGE, "--condition %.60s: %.300s has no such knob", condition,
+                            data->results->files[data->configs[c]].path);
+        if (condition)
+            snprintf(value, sizeof value, "%s", KNOBS[knob].of == KNOB_OF_IMAGES
+                                                    ? knob_size_text(knobs, value) : knob_value_text(knobs, knob, value));
+        while (i < report->part_count && strcmp(report->parts[i].value, value)) i++;
+        if (i == report->part_count) {
+            report->parts = grown(report->parts, report->part_count, sizeof *report->parts);
+            memset(&report->parts[report->part_count++], 0, sizeof *report->parts);
+            memcpy(report->parts[i].value, value, sizeof value);
+            report->parts[i].budget_ms = report->settings->options.budget_ms;
+        }
+        report->parts[i].configs = grown(report->parts[i].configs, report->parts[i].config_count, sizeof(size_t));
+        report->parts[i].configs[report->parts[i].config_count++] = c;
+    }
+    return 0;
+}
+/* Returns 1 if two configurations differ in no other knob. */
+static int are_alike(const struct policy_data *data, const char *condition, size_t one, size_t other) {
+    const struct knob_values *left = &data->results->files[data->configs[one]].knobs,
+                             *right = &data->results->files[data->configs[other]].knobs;
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (knob_is_axis(knob) && strcmp(KNOBS[knob].key, condition) && knob_compare(knob, left, right)) return 0;
+    return 1;
+}
+/* Judges the table of each value with the outcomes of each value: does a choice made on a quiet machine hold on a busy
+ * one? */
+static int exchange_tables(struct policy_report *report) {
+    const struct policy_data *data = report->data;
+    const size_t n = data->sample_count;
+    int32_t *choices = resize(NULL, report->part_count * n + 1, sizeof *choices);
+    const int32_t **tables = (const int32_t **)zeroed(report->part_count, sizeof *tables);
+    int code = 0;
+    for (size_t to = 0; to < report->part_count && !code; to++) {
+        struct policy_part again = report->parts[to];
+        for (size_t from = 0; from < report->part_count; from++) {
+            tables[from] = choices + from * n;
+            for (size_t i = 0; i < n; i++) {
+                const size_t chosen = report->parts[from].configs[report->parts[from].table.lookup[i]];
+                size_t c = 0;
+                while (c < again.config_count && !are_alike(data, report->settings->condition, chosen, again.configs[c]))
+                    c++;
+                choices[from * n + i] = c < again.config_count ? (int32_t)again.configs[c] : -1;
+            }
+        }
+        again.rows = NULL;
+        again.row_count = 0;
+        code = compute_part(report, &again, tables, report->part_count, 0);
+        report->parts[to].others = again.others;
+        report->parts[to].other_count = again.other_count;
+        FREE_ALL(again.rows, again.table.cells, again.table.lookup);
+    }
+    FREE_ALL(choices, (void *)tables);
+    return code;
+}
+/* Repeats the one part for budgets from the fastest configuration's mean to the slowest's. */
+static int make_curve(struct policy_report *report) {
+    const struct policy_data *data = report->data;
+    double low = HUGE_VAL, high = 0;
+    int code = 0;
+    for (size_t c = 0; c < data->config_count; c++) {
+        double sum = 0, count = 0;
+        for (size_t i = 0; i < data->sample_count; i++)
+            if (isfinite(data->latency[c * data->sample_count + i])) {
+                sum += data->latency[c * data->sample_count + i];
+                count++;
+            }
+        low = fmin(low, sum / count);
+        high = fmax(high, sum / count);
+    }
+    report->is_curve = 1;
+    low *= MARGIN; /* folds differ a little from the whole */
+    high *= MARGIN;
+    report->parts = resize(report->parts, CURVE_POINTS, sizeof *report->parts);
+    const size_t points = high > low ? CURVE_POINTS : 1;
+    for (size_t i = 0; i < points && !code; i++) {
+        struct policy_part *part = &report->parts[i];
+        if (i) {
+            *part = (struct policy_part){.config_count = data->config_count};
+            part->configs = resize(NULL, data->config_count, sizeof(size_t));
+            memcpy(part->configs, report->parts[0].configs, data->config_count * sizeof(size_t));
+        }
+        report->part_count = i + 1;
+        part->budget_ms = low * pow(high / low, points > 1 ? (double)i / (double)(points - 1) : 1);
+        show_progress("budget %zu of %zu", i + 1, points);
+        code = compute_part(report, part, NULL, 0, 0);
+        for (int k = 0; k < 3 && !code; k++) {
+            static const char *const names[] = {"mixture", "lookup", "oracle"};
+            const vp_policy_row *row = row_of(part, names[k]);
+            report->area[k] += row ? row->gain / (double)points : (double)NAN;
+        }
+    }
+    close_progress();
+    return code;
+}
+
+/* ---- the verdict */
+static struct number_text points_of(const vp_policy_row *row) {
+    return number_estimate(100, row->gain, row->gain_low, row->gain_high);
+}
+static void add_fields_text(const struct policy_data *data, struct text_buffer *out) {
+    for (size_t f = 0; f < data->field_count; f++) text_add_format(out, "%s%s", f ? ", " : "", data->fields[f].name);
+}
+/* "within a mean of 180 ms" */
+static void add_budget(const struct policy_report *report, double budget_ms, struct text_buffer *out) {
+    static const char *const words[] = {"the same mean of", "each request's", "a P95 of"};
+    text_add_format(out, "%s %s ms", words[report->settings->options.budget], number_plain(budget_ms).text);
+}
+static void judge_part(const struct policy_report *report, const struct policy_part *part, struct text_list *verdict) {
+    const vp_policy_row *first = row_of(part, "static"), *mixture = row_of(part, "mixture"),
+                        *lookup = row_of(part, "lookup"), *oracle = row_of(part, "oracle"), *luck = row_of(part, "luck");
+    struct text_buffer line = {NULL, 0, 0};
+    if (part->value[0]) text_add_format(&line, "%s=%s: ", report->settings->condition, part->value);
+    if (part->config_count == 1) text_add_string(&line, "There is one configuration, so there is nothing to choose.");
+    else if (!oracle->feasible) {
+        text_add_string(&line, "No policy meets ");
+        add_budget(report, part->budget_ms, &line);
+        text_add_format(&line, ": the fastest configurations take %s ms in the mean.", number_short(oracle->mean_ms).text);
+    } else if (!(oracle->gain > 0)) {
+        text_add_string(&line, "No choice by sample answers better than the best single configuration, not even an "
+                               "oracle's.");
+    } else if (!lookup) {
+        text_add_format(&line, "An oracle would beat the best static by %s points at ", points_of(oracle).text);
+        add_budget(report, part->budget_ms, &line);
+        text_add_format(&line, ", of which %s is luck; --by FIELD fits a lookup to what is known of a sample.",
+                        number_formatted("%.1f", 100 * luck->gain).text);
+    } else {
+        const char *says = lookup->gain_low > 0 ? "beats the best static by"
+                           : lookup->gain_high < 0 ? "loses to the best static:"
+                                                   : "is not shown to beat the best static:";
+        text_add_string(&line, "A lookup by ");
+        add_fields_text(report->data, &line);
+        text_add_format(&line, " %s %s points at ", says, points_of(lookup).text);
+        add_budget(report, part->budget_ms, &line);
+        text_add_format(&line, "; a random mix of two configurations by %s, an oracle by %s, of which %s is luck.",
+                        number_formatted("%.1f", 100 * mixture->gain).text,
+                        number_formatted("%.1f", 100 * oracle->gain).text,
+                        number_formatted("%.1f", 100 * luck->gain).text);
+    }
+    if (oracle->feasible && !first->feasible && part->config_count > 1)
+        text_add_string(&line, " No single configuration meets the budget; static is the fastest.");
+    text_list_take(verdict, line.data);
+}
+static void judge_curve(const struct policy_report *report, struct text_list *verdict) {
+    struct text_buffer line = {NULL, 0, 0};
+    if (report->part_count == 1) text_add_string(&line, "The configurations have one mean latency: there is no curve.");
+    else {
+        text_add_format(&line, "Between %s and %s ms, an oracle gains %s points over the best static in the mean",
+                        number_short(report->parts[0].budget_ms).text,
+                        number_short(report->parts[report->part_count - 1].budget_ms).text,
+                        number_formatted("%.1f", 100 * report->area[2]).text);
+        if (report->data->field_count) {
+            text_add_string(&line, ", a lookup by ");
+            add_fields_text(report->data, &line);
+            text_add_format(&line, " %s", number_formatted("%.1f", 100 * report->area[1]).text);
+        }
+        text_add_format(&line, ", a random mix of two configurations %s. Intervals and luck need --budget_ms.",
+                        number_formatted("%.1f", 100 * report->area[0]).text);
+    }
+    text_list_take(verdict, line.data);
+}
+static void judge_exchange(const struct policy_report *report, struct text_list *verdict) {
+    for (size_t to = 0; to < report->part_count; to++)
+        for (size_t from = 0; from < report->parts[to].other_count; from++) {
+            const vp_policy_row *own = &report->parts[to].others[to].row, *other = &report->parts[to].others[from].row;
+            if (from == to) continue;
+            text_list_add(verdict, "%s=%s with the table of %s: %s points less than with its own, a mean of %s instead "
+                                   "of %s ms%s.",
+                          report->settings->condition, report->parts[to].value, report->parts[from].value,
+                          number_formatted("%.1f", 100 * (own->accuracy - other->accuracy)).text,
+                          number_short(other->mean_ms).text, number_short(own->mean_ms).text,
+                          other->feasible || !own->feasible ? "" : ", beyond the budget");
+        }
+}
+static void add_notes(const struct policy_report *report, struct text_list *notes) {
+    const struct policy_data *data = report->data;
+    if (data->failed)
+        text_list_add(notes, "%zu of %zu points failed: the oracle does not use them, other policies are wrong there",
+                      data->failed, data->config_count * data->sample_count);
+    if (data->dropped)
+        text_list_add(notes, "%zu samples are left out, because a configuration lacks them", data->dropped);
+    if (data->sample_count < SAMPLES_ENOUGH)
+        text_list_add(notes, "%zu sample%s: too few for a table that holds on others", data->sample_count,
+                      plural_s((int64_t)data->sample_count));
+    for (size_t f = 0; f < data->field_count; f++) {
+        size_t unknown = 0;
+        for (size_t i = 0; i < data->sample_count; i++) unknown += !isfinite(data->fields[f].values[i]);
+        if (unknown)
+            text_list_add(notes, "%zu records lack %s; they are a cell of their own", unknown, data->fields[f].name);
+    }
+    for (size_t g = 0; g < data->given_count; g++) {
+        size_t missing = 0;
+        char first[160] = "";
+        for (size_t i = data->sample_count; i-- > 0;)
+            if (data->given[g].of[i] < 0) {
+                missing++;
+                snprintf(first, sizeof first, "%s", data->names[i]);
+            }
+        if (missing)
+            text_list_add(notes, "%s has no choice for %zu of %zu samples, such as %s; it is judged on the others",
+                          data->given[g].file, missing, data->sample_count, first);
+        if (data->given[g].strangers)
+            text_list_add(notes, "%s has %zu lines for samples that are not in these results", data->given[g].file,
+                          data->given[g].strangers);
+    }
+}
+int policy_report_make(const struct policy_data *data, const struct policy_settings *settings,
+                       struct policy_report *report) {
+    int code;
+    memset(report, 0, sizeof *report);
+    report->data = data;
+    report->settings = settings;
+    if ((code = split_parts(report, settings->condition)) != 0) return code;
+    if (!isfinite(settings->options.budget_ms)) code = make_curve(report);
+    for (size_t i = 0; i < report->part_count && !code && !report->is_curve; i++) {
+        code = compute_part(report, &report->parts[i], NULL, 0, 1);
+        if (!code) judge_part(report, &report->parts[i], &report->verdict);
+    }
+    if (!code && report->part_count > 1 && data->field_count && !report->is_curve) code = exchange_tables(report);
+    if (code) return code;
+    if (report->is_curve) judge_curve(report, &report->verdict);
+    else judge_exchange(report, &report->verdict);
+    add_notes(report, &report->notes);
+    return 0;
+}
+void policy_report_free(struct policy_report *report) {
+    for (size_t i = 0; i < report->part_count; i++) {
+        struct policy_part *part = &report->parts[i];
+        FREE_ALL(part->configs, part->rows, part->others, part->table.cells, part->table.lookup);
+    }
+    free(report->parts);
+    text_list_free(&report->verdict);
+    text_list_free(&report->notes);
+}
+
+/* ---- tables */
+static void put_points(const void *item, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const vp_policy_row *row = &((const struct policy_row *)item)->row;
+    (void)context;
+    snprintf(own, CELL_BYTES, "%s", points_of(row).text);
+    if (strcmp(((const struct policy_row *)item)->name, "static") && isfinite(row->gain)) cell_set_text(cell, own);
+}
+static const struct table_column POLICIES[] = {
+    {CELL(struct policy_row, name), "name", "policy"},
+    {CELL_RANGE(struct policy_row, row.accuracy, row.accuracy_low, row.accuracy_high), "accuracy", "accuracy",
+     .range_key = "accuracy_interval"},
+    {CELL_MADE(put_points), NULL, "points over static"},
+    {CELL(struct policy_row, row.mean_ms), "mean_ms", "mean, ms", .is_measured = 1},
+    {CELL(struct policy_row, row.p50_ms), "p50_ms", "P50", .is_measured = 1},
+    {CELL(struct policy_row, row.p95_ms), "p95_ms", "P95", .is_measured = 1},
+    {CELL(struct policy_row, row.share_within), "share_within", "within, %", .format = "%.1f", .scale = 100},
+    {CELL(struct policy_row, row.feasible), "is_within_budget", NULL},
+    {CELL(struct policy_row, row.gap), "gap", NULL},
+    {CELL(struct policy_row, row.samples), "samples", NULL},
+    {CELL(struct policy_row, row.missing), "missing", NULL},
+};
+static struct table policies_table(const struct policy_part *part) {
+    return (struct table)TABLE(POLICIES, part->rows, part->row_count, NULL, 0);
+}
+/* "kind=easy, 1.2 <= aspect < 3" */
+static void add_cell_name(const struct policy_data *data, const vp_policy_cell *cell, struct text_buffer *out) {
+    for (size_t f = 0; f < cell->level; f++) {
+        const struct policy_field *field = &data->fields[f];
+        const double low = cell->low[f], high = cell->high[f];
+        text_add_string(out, f ? ", " : "");
+        if (isnan(low)) text_add_format(out, "%s unknown", field->name);
+        else if (!field->is_number) text_add_format(out, "%s=%s", field->name, field->words.items[(size_t)low]);
+        else {
+            if (isfinite(low)) text_add_format(out, "%s <= ", number_short(low).text);
+            text_add_string(out, field->name);
+            if (isfinite(high)) text_add_format(out, " < %s", number_short(high).text);
+        }
+    }
+    if (!cell->level) text_add_string(out, "all");
+}
+/* The last level of the table, and cells above it that some of those use. */
+static int is_shown_cell(const struct policy_data *data, const vp_policy_table *table, size_t at) {
+    for (size_t i = at + 1; i < table->cell_count; i++)
+        if (table->cells[i].parent == at && table->cells[i].fell_back) return 1;
+    return table->cells[at].level == data->field_count;
+}
+static void add_cells_table(const struct policy_data *data, const struct policy_part *part,
+                            struct document *document) {
+    struct text_list *cells = document_table(document, "the lookup, fitted to all samples|samples|configuration|");
+    for (size_t i = 0; i < part->table.cell_count; i++) {
+        const vp_policy_cell *cell = &part->table.cells[i];
+        struct text_buffer where = {NULL, 0, 0};
+        char name[160];
+        if (!is_shown_cell(data, &part->table, i)) continue;
+        add_cell_name(data, cell, &where);
+        CELLS(cells, where.data, number_whole((int64_t)cell->count).text,
+              config_name(data, part->configs[cell->choice], name), cell->fell_back ? "few samples: as above" : "");
+        free(where.data);
+    }
+}
+static void add_choice_lines(const struct policy_data *data, const struct policy_part *part,
+                             struct document *document) {
+    char first[160], second[160];
+    document_text(document, BLOCK_LINE, "static: %s", config_name(data, part->configs[part->table.best], first));
+    document_text(document, BLOCK_LINE, "mixture: %s of %s, otherwise %s",
+                  number_percent(part->table.mix_share).text,
+                  config_name(data, part->configs[part->table.mix[1]], second),
+                  config_name(data, part->configs[part->table.mix[0]], first));
+}
+static void add_curve_table(const struct policy_report *report, struct document *document) {
+    struct text_list *cells = document_table(document, report->data->field_count
+                                                           ? "budget, ms|static|mixture|lookup|oracle"
+                                                           : "budget, ms|static|mixture|oracle");
+    for (size_t i = 0; i < report->part_count; i++) {
+        const struct policy_part *part = &report->parts[i];
+        const size_t shown = report->data->field_count ? 4 : 3;
+        CELLS(cells, number_short(part->budget_ms).text);
+        for (size_t k = 0; k < shown; k++) CELLS(cells, number_formatted("%.4f", part->rows[k].row.accuracy).text);
+    }
+}
+void policy_document(const struct policy_report *report, struct document *document) {
+    for (size_t i = 0; i < report->verdict.count; i++)
+        document_text(document, BLOCK_LINE, "%s", report->verdict.items[i]);
+    for (size_t i = 0; i < report->part_count && !report->is_curve; i++) {
+        const struct table table = policies_table(&report->parts[i]);
+        document_text(document, BLOCK_HEADING, "%s%s%s%zu samples, %zu configurations, %s of %s at most %s ms",
+                      report->parts[i].value[0] ? report->settings->condition : "",
+                      report->parts[i].value[0] ? "=" : "", report->parts[i].value[0] ? report->parts[i].value : "",
+                      report->data->sample_count, report->parts[i].config_count,
+                      BUDGET_WORDS[report->settings->options.budget], METRIC_KEYS[report->settings->axis],
+                      number_plain(report->parts[i].budget_ms).text);
+        document_add_table(document, &table);
+        add_choice_lines(report->data, &report->parts[i], document);
+        if (report->data->field_count) add_cells_table(report->data, &report->parts[i], document);
+    }
+    if (report->is_curve) add_curve_table(report, document);
+    document_list(document, "notes", &report->notes);
+}
+
+/* ---- JSON */
+static void put_rows(vp_json_writer *writer, const char *key, const struct policy_row *rows, size_t count) {
+    const struct table table = TABLE(POLICIES, rows, count, NULL, 0);
+    PUT(writer, KEY_ARRAY(key));
+    for (size_t i = 0; i < count; i++) {
+        const vp_policy_row *row = &rows[i].row;
+        const int is_static = !strcmp(rows[i].name, "static");
+        PUT(writer, KEY_OBJECT(NULL));
+        table_put_row(writer, &table, i);
+        PUT(writer, KEY("beats_static_points", is_static ? (double)NAN : 100 * row->gain),
+            KEY_RANGE("beats_static_interval", is_static ? (double)NAN : 100 * row->gain_low, 100 * row->gain_high),
+            END_OBJECT);
+    }
+    PUT(writer, END_ARRAY);
+}
+static void put_table(vp_json_writer *writer, const struct policy_data *data, const struct policy_part *part) {
+    PUT(writer, KEY_ARRAY("table"));
+    for (size_t i = 0; i < part->table.cell_count; i++) {
+        const vp_policy_cell *cell = &part->table.cells[i];
+        struct text_buffer where = {NULL, 0, 0};
+        add_cell_name(data, cell, &where);
+        PUT(writer, KEY_OBJECT(NULL), KEY("where", where.data), KEY("level", (int64_t)cell->level),
+            KEY("samples", (int64_t)cell->count), KEY_BOOL("fell_back", cell->fell_back));
+        policy_put_choice(writer, data, part->configs[cell->choice]);
+        PUT(writer, END_OBJECT);
+        free(where.data);
+    }
+    PUT(writer, END_ARRAY);
+}
+static void put_part(vp_json_writer *writer, const struct policy_report *report, const struct policy_part *part) {
+    PUT(writer, KEY("budget_ms", part->budget_ms),
+        KEY("budget", BUDGET_WORDS[report->settings->options.budget]));
+    put_rows(writer, "policies", part->rows, part->row_count);
+    if (report->is_curve) return;
+    PUT(writer, KEY_OBJECT("static"));
+    policy_put_choice(writer, report->data, part->configs[part->table.best]);
+    PUT(writer, END_OBJECT);
+    if (report->data->field_count) put_table(writer, report->data, part);
+}
+void policy_put(vp_json_writer *writer, const struct policy_report *report) {
+    struct text_list by = {NULL, 0};
+    for (size_t f = 0; f < report->data->field_count; f++) text_list_copy(&by, report->data->fields[f].name);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-policy-1"),
+        KEY("latency", METRIC_KEYS[report->settings->axis]), KEY("samples", (int64_t)report->data->sample_count),
+        KEY("configurations", (int64_t)report->data->config_count), KEY("failed_points", (int64_t)report->data->failed),
+        KEY("overhead_ms", report->settings->options.overhead_ms), KEY_TEXTS("by", &by),
+        KEY_TEXTS("verdict", &report->verdict), KEY_TEXTS("notes", &report->notes));
+    text_list_free(&by);
+    if (!report->is_curve && !report->settings->condition) put_part(writer, report, report->parts);
+    else {
+        PUT(writer, KEY("condition", report->settings->condition),
+            KEY_ARRAY(report->is_curve ? "curve" : "conditions"));
+        for (size_t i = 0; i < report->part_count; i++) {
+            PUT(writer, KEY_OBJECT(NULL), KEY("value", report->is_curve ? NULL : report->parts[i].value));
+            put_part(writer, report, &report->parts[i]);
+            put_rows(writer, "with_table_of", report->parts[i].others, report->parts[i].other_count);
+            PUT(writer, END_OBJECT);
+        }
+        PUT(writer, END_ARRAY);
+        if (report->is_curve)
+            PUT(writer, KEY_OBJECT("mean_gain_points"), KEY("mixture", 100 * report->area[0]),
+                KEY("lookup", 100 * report->area[1]), KEY("oracle", 100 * report->area[2]), END_OBJECT);
+    }
+    PUT(writer, END_OBJECT);
+}
+void policy_choices_write(const struct policy_report *report, struct text_buffer *out) {
+    const struct policy_data *data = report->data;
+    const struct policy_part *part = report->parts;
+    for (size_t i = 0; i < data->sample_count; i++) {
+        vp_json_writer writer;
+        vp_json_writer_init_sink(&writer, text_sink, out, 0);
+        PUT(&writer, KEY_OBJECT(NULL));
+        vp_json_key(&writer, "id");
+        vp_json_raw(&writer, data->names[i], strlen(data->names[i]));
+        policy_put_choice(&writer, data,
+                          part->configs[data->field_count ? part->table.lookup[i] : part->table.best]);
+        PUT(&writer, END_OBJECT);
+        vp_json_finish(&writer);
+        text_add_string(out, "\n");
+    }
+}
