@@ -209,6 +209,12 @@ static void test_errors(void) {
     BAD(budget_ms, 0); BAD(budget_ms, (double)NAN); BAD(overhead_ms, -1); BAD(folds, 0); BAD(folds, VP_POLICY_FOLDS_LIMIT + 1); BAD(bins, 0);
     BAD(bins, VP_POLICY_BINS_LIMIT + 1); BAD(cell_least, 0); BAD(resamples, 1); BAD(shuffles, 10001); BAD(confidence, 1); BAD(budget, (vp_policy_budget)3);
     CHECK_INT(vp_policy_compute(&outcomes, FIELDS, 0, &given, 1, &options, rows, NULL, &error), VP_ERR_RANGE);
+    bad = vp_policy_options_default();
+    for (size_t samples = 1; samples <= 3; samples++) {
+        CHECK_INT(compute(1, samples, 2, &bad, rows, NULL), VP_OK);
+        CHECK(rows[VP_POLICY_LOOKUP].accuracy >= 1 && rows[VP_POLICY_LOOKUP].gain_low >= 0 && rows[VP_POLICY_LOOKUP].gain_high <= 0);
+        CHECK(rows[VP_POLICY_LUCK].gain <= 0 && rows[VP_POLICY_ORACLE].p95_ms >= 5);
+    }
     kind[1] = HUGE_VAL;
     CHECK_INT(compute(2, 3, 1, &options, rows, NULL), VP_ERR_RANGE);
     accuracy[4] = (double)NAN;
