@@ -11,10 +11,6 @@
 #include "measure/provenance.h"
 #include "vlmprof.h"
 
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -2,13 +2,8 @@
  * Blocks come in one by one and are stored; document_print measures the tables and appends everything to a text. */
 #include "base/document.h"
 
-#include "vlmprof.h"
-
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct text_block *document_add(struct document *document, block_kind kind) {
     document->blocks = resize(document->blocks, document->count + 1, sizeof *document->blocks);

@@ -4,7 +4,6 @@
 #define VLMPROF_CLI_DOCUMENT_H
 #include "base/console.h"
 #include "base/memory.h"
-#include <stddef.h>
 
 struct column { const char *name; size_t offset; }; /* the name of a number, and its offset in a struct */
 

@@ -3,9 +3,6 @@
 #ifndef VLMPROF_CLI_FILES_H
 #define VLMPROF_CLI_FILES_H
 #include "base/memory.h"
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
 int is_folder(const char *path);
 /* Why a path is not a folder that can be read; NULL if it is one. The text lasts until the next call. */

@@ -6,9 +6,6 @@
 #include "base/files.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 vp_result text_sink(void *user, const char *text, size_t bytes) {
     text_add((struct text_buffer *)user, text, bytes);
@@ -181,29 +178,8 @@ char *json_text(const vp_json *json, uint32_t node) {
     free(text.data);
     return NULL;
 }
-void json_compact_members(vp_json_writer *writer, const vp_json *json, uint32_t object, json_other *other,
-                          const void *context) {
-    for (uint32_t i = object + 1; i < json->nodes[object].end; i = json->nodes[i + 1].end) {
-        char *key = node_text(json, i);
-        vp_json_key(writer, key ? key : "?");
-        free(key);
-        json_compact(writer, json, i + 1, other, context);
-    }
-}
-void json_compact(vp_json_writer *writer, const vp_json *json, uint32_t node, json_other *other, const void *context) {
-    if (other && other(writer, json, node, context)) return;
-    if (node_is(json, node, VP_JSON_ARRAY)) {
-        vp_json_begin_array(writer);
-        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end)
-            json_compact(writer, json, i, other, context);
-        vp_json_end_array(writer);
-    } else if (node_is(json, node, VP_JSON_OBJECT)) {
-        vp_json_begin_object(writer);
-        json_compact_members(writer, json, node, other, context);
-        vp_json_end_object(writer);
-    } else json_node(writer, json, node);
-}
-int json_depth(const vp_json *json, uint32_t node) {
+/* The levels of objects and lists; 0 for any other value. */
+static int json_depth(const vp_json *json, uint32_t node) {
     uint32_t ends[64]; /* ends of the containers around the node; vp_json_parse reads 64 levels */
     int depth = 0, deepest = 0;
     for (uint32_t at = node; at < json->nodes[node].end; at++) {
@@ -228,7 +204,7 @@ int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t 
     int64_t value = 0;
     return vp_json_to_int(json, vp_json_get(json, object, key), &value) == VP_OK ? value : otherwise;
 }
-void json_texts(vp_json_writer *writer, const struct text_list *list) {
+static void json_texts(vp_json_writer *writer, const struct text_list *list) {
     vp_json_begin_array(writer);
     for (size_t i = 0; i < list->count; i++) json_lossy(writer, list->items[i]);
     vp_json_end_array(writer);

@@ -51,13 +51,6 @@ void add_fields(const vp_json *json, uint32_t object, struct text_buffer *out);
 /* Writes the node's original text, on one line. */
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
 char *json_text(const vp_json *json, uint32_t node); /* the same, malloc'ed; NULL for VP_JSON_NONE */
-/* The same without white space between values. `other`, unless NULL, returns 1 for a node that it wrote itself. */
-typedef int json_other(vp_json_writer *writer, const vp_json *json, uint32_t node, const void *context);
-void json_compact(vp_json_writer *writer, const vp_json *json, uint32_t node, json_other *other, const void *context);
-/* Writes the members of an object into the open one. */
-void json_compact_members(vp_json_writer *writer, const vp_json *json, uint32_t object, json_other *other,
-                          const void *context);
-int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
 
 /* Reads the options of a multiple-choice record: "options" or "choices", a list of texts or numbers (null: empty), an
  * object {label: text}, {"label": [..], "text": [..]}, or a text that contains one of these as JSON. labels: as many,
@@ -75,8 +68,6 @@ int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t 
 /* Write [low, high]; null if an end is not finite, or if `known` is 0. */
 void put_range(vp_json_writer *writer, const char *key, double low, double high);
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high);
-
-void json_texts(vp_json_writer *writer, const struct text_list *texts);
 
 /* Writes several members of an object, in order:
  *     PUT(writer, KEY("name", text), KEY("count", 3), KEY_OBJECT("times"), KEY("mean_ms", mean), END_OBJECT);

@@ -7,8 +7,6 @@
 #include "vlmprof_file.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

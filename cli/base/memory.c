@@ -5,9 +5,6 @@
 #include "base/console.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static struct unfinished *latest_unfinished;

@@ -1,11 +1,14 @@
-/* memory.h: growing memory, growing text, lists of texts, hashes.
- * No function here fails: if memory runs out, the program ends with a message. */
+/* memory.h: growing memory, growing text, lists of texts, hashes; with the C library's headers of these, which nearly
+ * every file needs. No function here fails: if memory runs out, the program ends with a message. */
 #ifndef VLMPROF_CLI_MEMORY_H
 #define VLMPROF_CLI_MEMORY_H
 #include "base/free_all.h"
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Memory of the command itself. Ending the program loses no measurement, because the journal is already on disk. */
 void *resize(void *memory, size_t count, size_t element_bytes);

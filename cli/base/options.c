@@ -5,13 +5,8 @@
 #include "base/options.h"
 
 #include "base/console.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_ranges.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Returns 1 if both name the same option. Hyphens and underscores are equivalent. */

@@ -18,6 +18,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {"help", "completion", "make install and the Debian package install packaging/completion.bash"},
     {"ask", "baseline", "sweep --baseline compares the answers and distributions of many questions"},
     {"audit", "pruning_rounds", "--twins of ask and sweep measures what an image costs"},
+    {"run", "chrome_trace", "--trace FILE writes the trace of the first cycle"},
     {"run", "cost", "compare its times with a run without --profile"},
     {"run", "group_by_input_shape", "use --group_by shape"},
     {"sweep", "group_by_input_shape", "use --group_by shape"},

@@ -1,10 +1,6 @@
 /* sha256.c: SHA-256 of bytes (FIPS 180-4). */
 #include "base/files.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
 static uint32_t rotated(uint32_t value, int bits) { return value >> bits | value << (32 - bits); }
 /* The first 32 bits of the fractions of the cube roots of the first 64 primes. */
 static const uint32_t ROUNDS[64] = {

@@ -3,9 +3,6 @@
 #include "base/table.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int is_there(const struct table *table, const struct table_column *column, const char *name, int form) {
     return name && !(column->rules & form) && (!column->in || (column->in & table->has));
@@ -98,6 +95,7 @@ static void add_csv(struct text_buffer *out, const struct json_member *cell, int
     csv_number(out, cell->low);
     csv_number(out, cell->high);
 }
+#define TABLE_HEADS SIZE_MAX /* the row of the headings */
 static void csv_line(struct text_buffer *out, const struct table *table, size_t row) {
     for (size_t i = 0, shown = 0; i < table->column_count; i++) {
         const struct table_column *column = &table->columns[i];
@@ -119,7 +117,7 @@ void table_csv(struct text_buffer *out, const struct table *table) {
     csv_line(out, table, TABLE_HEADS);
     for (size_t row = 0; row < table->row_count; row++) csv_line(out, table, row);
 }
-void table_print_csv(const struct table *table, size_t row) {
+static void print_csv(const struct table *table, size_t row) {
     struct text_buffer line = {NULL, 0, 0};
     csv_line(&line, table, row);
     fwrite(line.data, 1, line.bytes, stdout);
@@ -155,8 +153,8 @@ void table_stream_row(struct table_stream *stream, const struct table *table, co
         table_put_row(&stream->writer, table, 0);
         vp_json_end_object(&stream->writer);
     } else if (stream->csv) {
-        if (is_first) table_print_csv(table, TABLE_HEADS);
-        table_print_csv(table, 0);
+        if (is_first) print_csv(table, TABLE_HEADS);
+        print_csv(table, 0);
     } else {
         if (is_first) print_stream_line(table, TABLE_HEADS, NULL);
         print_stream_line(table, 0, refused);

@@ -13,7 +13,6 @@
 #define VLMPROF_CLI_TABLE_H
 #include "base/document.h"
 #include "base/json.h"
-#include <stddef.h>
 
 /* The type of the value at a column's offset in a row. CELL_CHARS: an array of char; CELL_BY: a function makes the
  * cell. */
@@ -78,10 +77,7 @@ size_t document_add_table(struct document *document, const struct table *table);
 
 void cell_set_text(struct json_member *cell, const char *text); /* NULL: not known */
 
-/* table_csv appends the headings and a line per row; table_print_csv prints one line, a row or the headings. */
-void table_csv(struct text_buffer *out, const struct table *table);
-#define TABLE_HEADS SIZE_MAX
-void table_print_csv(const struct table *table, size_t row);
+void table_csv(struct text_buffer *out, const struct table *table); /* appends the headings and a line per row */
 
 /* A table whose rows are printed as soon as they are ready: as text in columns of fixed width, as CSV, or as elements
  * of a JSON array, which table_stream_end ends. `refused`: why the row has no numbers; NULL if it has. */

@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
@@ -18,14 +17,10 @@
 #include "server/picture.h"
 #include "server/request_knobs.h"
 #include "tile/family.h"
-#include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec ASK_OPTIONS[] = {
     OPTION_GROUP("the server"),

@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "base/table.h"
@@ -17,13 +16,8 @@
 #include "server/endpoint.h"
 #include "server/request_knobs.h"
 #include "tile/family.h"
-#include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char QUESTION[] = "What is in this image?";
 enum { ASKED_WITHOUT = 4 };

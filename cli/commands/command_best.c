@@ -3,7 +3,6 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -14,14 +13,10 @@
 #include "report/series.h"
 #include "results/metrics.h"
 #include "results/result_read.h"
-#include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec BEST_OPTIONS[] = {
     OPTION_GROUP("what to compare"),

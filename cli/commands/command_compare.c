@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -13,13 +12,9 @@
 #include "report/tradeoff.h"
 #include "results/metrics.h"
 #include "results/result_read.h"
-#include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec COMPARE_OPTIONS[] = {
     OPTION_GROUP("margins"),

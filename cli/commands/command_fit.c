@@ -3,7 +3,6 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -14,9 +13,6 @@
 #include "vlmprof_latency.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec FIT_OPTIONS[] = {
     OPTION_GROUP("model"),

@@ -7,7 +7,6 @@
 #include "commands/settings.h"
 #include "model/model.h"
 #include "measure/provenance.h"
-#include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
@@ -15,9 +14,6 @@
 #include "vlmprof_tokenizer.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec INFO_OPTIONS[] = {
     OPTION_GROUP("input"), OPTION_MODEL, OPTION_SYNTHETIC, OPTION_GROUP("output"), OPTION_JSON, OPTIONS_OF_ALL,

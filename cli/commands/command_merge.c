@@ -10,10 +10,8 @@
 #include "sweep/result_write.h"
 #include "sweep/journal.h"
 #include "sweep/ranks.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 static const struct option_spec MERGE_OPTIONS[] = {

@@ -3,7 +3,6 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -15,15 +14,10 @@
 #include "report/tradeoff.h"
 #include "results/result_read.h"
 #include "tile/family.h"
-#include "vlmprof.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* What excludes the options that describe a request. */
 #define OF_REQUEST .excludes = "data", .because = "the result files contain it"

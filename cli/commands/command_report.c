@@ -4,7 +4,6 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -13,9 +12,6 @@
 #include "report/report.h"
 #include "report/report_text.h"
 #include "results/result_read.h"
-#include "vlmprof.h"
-
-#include <stdlib.h>
 
 static const struct option_spec REPORT_OPTIONS[] = {
     OPTION_GROUP("what to compare"),

@@ -5,7 +5,6 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "results/metrics.h"
 #include "base/option_rows.h"
 #include "base/options.h"
@@ -20,7 +19,6 @@
 #include "score/scoring.h"
 #include "profile/profile.h"
 #include "profile/profiler.h"
-#include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
@@ -28,9 +26,6 @@
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec RUN_OPTIONS[] = {
     OPTION_GROUP("input"),
@@ -76,8 +71,6 @@ static const struct option_spec RUN_OPTIONS[] = {
      "with --profile: a page with a flame chart over time and the table of operations; it needs no network"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
-    {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL,
-     "with --output_dir: write the trace of the first cycle as DIR/chrome_trace.json instead", .needs = "output_dir"},
     RULED_GROUP("schedule of the profile", .needs = "profile"),
     {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests to skip before the first cycle"},
     {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests per cycle to run unprofiled"},

@@ -9,10 +9,6 @@
 #include "score/score_captions.h"
 #include "score/score_rules.h"
 #include "score/scoring.h"
-#include "vlmprof.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),

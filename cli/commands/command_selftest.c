@@ -3,7 +3,6 @@
  * (judge). The verdicts are printed as text or JSON. */
 #include "base/console.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "results/metrics.h"
 #include "base/option_rows.h"
 #include "base/options.h"
@@ -14,15 +13,11 @@
 #include "measure/provenance.h"
 #include "measure/record.h"
 #include "measure/engine.h"
-#include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_GROUP("what to test"),

@@ -12,13 +12,8 @@
 #include "profile/profiler.h"
 #include "server/endpoint.h"
 #include "sweep/sweep.h"
-#include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_score.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),

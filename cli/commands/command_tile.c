@@ -8,10 +8,6 @@
 #include "commands/commands.h"
 #include "commands/settings.h"
 #include "tile/family.h"
-#include "vlmprof.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static const struct option_spec TILE_OPTIONS[] = {
     OPTION_GROUP("tiling"),

@@ -3,22 +3,17 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
 #include "model/model.h"
 #include "model/prompt.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "vlmprof_prompt.h"
 #include "vlmprof_tokenizer.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 
 enum { CAPTION_SEED = 42 }; /* of caption prompts for records without one, as in sweep */

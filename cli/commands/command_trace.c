@@ -2,7 +2,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "base/table.h"
@@ -10,14 +9,10 @@
 #include "results/metrics.h"
 #include "trace/trace_read.h"
 #include "trace/trace_tables.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "vlmprof_ranges.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct option_spec TRACE_OPTIONS[] = {
     OPTION_GROUP("what to show"),

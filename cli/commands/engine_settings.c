@@ -8,10 +8,6 @@
 #include "profile/profiler.h"
 #include "vlmprof_file.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 int model_load(const struct options *options, struct model *model) {
     memset(model, 0, sizeof *model);
     if (!is_given(options, "model") && !text_of(options, "synthetic"))
@@ -125,7 +121,6 @@ static int run_profile_read(const struct options *options, struct profile_settin
     settings->trace = files[1];
     settings->output = files[2];
     settings->trace_dir = settings->output_dir;
-    settings->chrome_trace = is_given(options, "chrome_trace");
     settings->format = text_of(options, "profile_format");
     settings->json = is_given(options, "json");
     settings->cold = is_given(options, "cold");

@@ -7,8 +7,6 @@
 #include "tile/family.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int axis_of(const char *name) {
     return !strcmp(name, "vision")         ? METRIC_VISION

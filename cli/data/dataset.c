@@ -10,15 +10,11 @@
 #include "model/prompt.h"
 #include "model/image.h"
 #include "score/scoring.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void dataset_free(struct dataset *dataset) {

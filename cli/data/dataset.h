@@ -5,7 +5,6 @@
 #ifndef VLMPROF_CLI_DATASET_H
 #define VLMPROF_CLI_DATASET_H
 #include "base/json_stream.h"
-#include "base/memory.h"
 #include "model/model.h"
 #include "measure/record.h"
 #include "vlmprof_image.h"

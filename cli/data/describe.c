@@ -4,9 +4,6 @@
 
 #include "base/console.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { PROMPT_SHOWN = 400 };
 static const char *const FORMATS[] = {"JSONL", "VQA v2", "folder of images"};
 

@@ -3,16 +3,11 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "data/choice.h"
 #include "measure/input.h"
 #include "tile/family.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct image_size size_of(const struct configuration *configuration) {
     const struct knob_values *knobs = &configuration->knobs;

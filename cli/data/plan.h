@@ -8,7 +8,6 @@
 #include "measure/record.h"
 #include "measure/engine.h"
 #include "results/knobs.h"
-#include "vlmprof.h"
 #include "vlmprof_image.h"
 
 /* The shape of a request; sequence in steps of 256. */

@@ -2,14 +2,8 @@
 #include "data/variants.h"
 
 #include "base/console.h"
-#include "base/memory.h"
-#include "tile/family.h"
-#include "vlmprof_chat.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { NAME_BYTES_MAX = 60 }; /* limit of the readable part of a file name */
 static const double RATE_LEAST = 0.001, RATE_MOST = 100000; /* requests/s */

@@ -3,12 +3,8 @@
 
 #include "base/console.h"
 #include "base/memory.h"
-#include "base/options.h"
-#include "vlmprof.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 const struct guide *guide_find(const char *name) {
     for (const struct guide *guide = GUIDES; guide->name; guide++)

@@ -3,14 +3,9 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Writes DIR/NAME.npy (version 1.0, little-endian as the machine is, C order); returns 0 or an exit code. */
 static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape,

@@ -4,8 +4,6 @@
 #include "vlmprof_tokenizer.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { ENERGY_WAIT_NS = 500000000 }; /* a counter that does not change for this long has this resolution, or idles */

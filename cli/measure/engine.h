@@ -3,10 +3,8 @@
 #ifndef VLMPROF_CLI_MEASURE_ENGINE_H
 #define VLMPROF_CLI_MEASURE_ENGINE_H
 #include "base/json.h"
-#include "base/memory.h"
 #include "model/model.h"
 #include "results/metrics.h"
-#include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 #include "vlmprof_ranges.h"

@@ -2,13 +2,8 @@
 #include "measure/fidelity.h"
 
 #include "base/console.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const double FLOOR_NATS = 16; /* a token missing in a list is at least as likely as e^-16 */
 

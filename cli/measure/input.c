@@ -3,11 +3,7 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "model/image.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout) {
     return tiles->rule == VP_TILE_TOKENS ? tiles->vision_tokens : layout->theoretical_tokens;

@@ -7,7 +7,6 @@
 #include "measure/engine.h"
 #include "measure/measure.h"
 #include "results/knobs.h"
-#include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 

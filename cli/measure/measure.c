@@ -10,9 +10,6 @@
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 void runs_open(struct timed_runs *timed, int32_t capacity, int32_t new_tokens) {
     timed->runs = runs_make(capacity, new_tokens);

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "results/metrics.h"
-#include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_noise.h"
 

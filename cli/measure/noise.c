@@ -3,9 +3,6 @@
 #include "vlmprof_statistics.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *noise_root(void) {
     const char *root = NULL;

@@ -2,8 +2,6 @@
 #ifndef VLMPROF_CLI_NOISE_H
 #define VLMPROF_CLI_NOISE_H
 #include "base/document.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_noise.h"
 
 const char *noise_root(void); /* the root of the system's files: "", except in programs for tests */

@@ -5,9 +5,6 @@
 #include "measure/record.h"
 #include "base/json.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #ifndef VLMPROF_CLI_PROVENANCE_H
 #define VLMPROF_CLI_PROVENANCE_H
 #include "base/options.h"
-#include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_stages.h"
 

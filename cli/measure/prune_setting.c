@@ -2,14 +2,9 @@
 #include "measure/engine.h"
 
 #include "base/console.h"
-#include "base/memory.h"
 #include "base/options.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the grammar: one row per key */
 enum value_kind { KEEP, WHOLE, SEED, LAYERS, RATIOS, POSITIONS };

@@ -1,14 +1,9 @@
 /* record.c: writes a measured point as JSON. */
 #include "measure/record.h"
 
-#include "base/memory.h"
-#include "results/fields.h"
 #include "server/ask.h"
-#include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void sample_free(struct sample *sample) {

@@ -8,7 +8,6 @@
 #include "results/metrics.h"
 #include "model/image.h"
 #include "score/scoring.h"
-#include "vlmprof.h"
 #include "vlmprof_prompt.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"

@@ -3,12 +3,8 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "model/model.h"
 #include "model/rules.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static vp_processor_kind kind_of(const vp_model_config *config) {
     switch (config->architecture) {

@@ -4,14 +4,9 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* like all memory of the program: if it runs out, the program ends with a message */
 #define STBI_MALLOC(bytes) resize(NULL, (size_t)(bytes), 1)

@@ -2,7 +2,6 @@
 #ifndef VLMPROF_CLI_IMAGE_H
 #define VLMPROF_CLI_IMAGE_H
 #include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_image.h"
 
 /* Decodes an image file; vp_image_free frees the pixels. Returns 0, or an exit code with a reason in `reason`. Prints

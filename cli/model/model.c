@@ -4,15 +4,11 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/options.h"
 #include "vlmprof_file.h"
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
 #include "model/rules.h"
-#include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_processor.h"

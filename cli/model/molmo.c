@@ -5,8 +5,6 @@
 #include "model/rules.h"
 #include "vlmprof_image.h"
 
-#include <string.h>
-
 /* special ids are at the end of the vocabulary: if they have embedding rows, so do the tokens of text */
 static int check_ids(const struct model *model, const char *what) {
     const int32_t ids[] = {model->ids.bos, model->ids.im_start, model->ids.im_end, model->ids.im_patch,

@@ -3,9 +3,6 @@
 
 #include "base/json.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 void prompt_fields_free(struct prompt_fields *fields) {
     FREE_ALL(fields->dataset, fields->style, fields->hint, fields->question_type);
     text_list_free(&fields->questions);

@@ -3,7 +3,6 @@
  * rules. */
 #ifndef VLMPROF_CLI_RULES_H
 #define VLMPROF_CLI_RULES_H
-#include "base/memory.h"
 #include "model/image.h"
 #include "vlmprof_json.h"
 #include "vlmprof_image.h"

@@ -4,9 +4,6 @@
 
 #include "page/page.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const char *const FLAME_KIND_NAMES[FLAME_KINDS] = {
     "matrix products",    "attention", "experts", "norms", "routing, sampling", "element by element, others", "host",
     "copies, conversions"};

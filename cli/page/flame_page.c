@@ -7,9 +7,6 @@
 #include "page/plot.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- stages: means over the recorded requests */
 struct stage_row { const char *name; double ms, ops_ms; int is_host; };

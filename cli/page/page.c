@@ -3,12 +3,8 @@
 
 #include "base/console.h"
 #include "base/table.h"
-#include "vlmprof.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void page_text(struct text_buffer *out, const char *text) {

@@ -2,7 +2,6 @@
  * no network and no other file: page_write includes the style sheets and scripts of this folder. */
 #ifndef VLMPROF_CLI_PAGE_H
 #define VLMPROF_CLI_PAGE_H
-#include "base/memory.h"
 #include "results/result_read.h"
 
 /* Adds markup: numbers and our own words, never text from a file. */

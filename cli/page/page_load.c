@@ -6,9 +6,6 @@
 #include "report/load.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A configuration without its load, and its rows in ascending order of the load. */
 struct load_line_of { char name[160]; const struct load_row **rows; size_t count; };

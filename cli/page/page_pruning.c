@@ -7,8 +7,6 @@
 #include "report/report_text.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* The index of a row's method among the methods, in the order in which they first occur. */
 static int method_at(const struct pruned_rows *rows, size_t row) {

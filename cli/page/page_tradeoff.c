@@ -10,9 +10,6 @@
 #include "vlmprof_analysis.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- E2: the front */
 /* If all levels of accuracy are equal, its axis runs from 0 to 1. which: 1 is accuracy. */

@@ -5,8 +5,6 @@
 #include "page/page.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 struct span span_none(void) { struct span span; span.low = HUGE_VAL; span.high = -HUGE_VAL; return span; }
 void span_add(struct span *span, double value) {

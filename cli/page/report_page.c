@@ -13,10 +13,6 @@
 #include "results/result_read.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- glossary and tables */
 enum { TABLE_ROWS_OPEN = 24 }; /* a longer table is folded */

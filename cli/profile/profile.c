@@ -5,24 +5,17 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "measure/noise.h"
 #include "measure/provenance.h"
 #include "measure/record.h"
 #include "model/image.h"
 #include "model/model.h"
-#include "profile/profiler.h"
-#include "results/metrics.h"
-#include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 /* ---- run --profile */

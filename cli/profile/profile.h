@@ -3,7 +3,6 @@
  * exit code after a message on stderr. */
 #ifndef VLMPROF_CLI_PROFILE_H
 #define VLMPROF_CLI_PROFILE_H
-#include "base/memory.h"
 #include "measure/engine.h"
 #include "measure/input.h"
 #include "profile/profiler.h"

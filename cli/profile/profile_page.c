@@ -8,11 +8,8 @@
 #include "measure/noise.h"
 #include "measure/provenance.h"
 #include "page/flame.h"
-#include "vlmprof.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static void fact(struct text_list *facts, const char *name, const char *text) {
     text_list_copy(facts, name);

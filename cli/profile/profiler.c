@@ -8,11 +8,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/launcher.h"
-#include "vlmprof.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { PROFILE_LAUNCHES_MOST = 1 << 20, PROFILE_ROWS_MOST = 1 << 17, TRACE_BYTES_MOST = 250000000 };
@@ -169,17 +165,12 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     struct timespec now;
     *path = NULL;
     if (!file && !folder) return 0;
-    if (file || profiler->settings->chrome_trace) {
-        *path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
-        if (!profiler->traces) return file ? 0 : make_folder(folder);
+    if (file && !profiler->traces) *path = copy_text(file, strlen(file));
+    else if (file)
         text_list_add(&profiler->notes,
-                      "%s is already saved: the traces of later cycles are skipped; with only --output_dir, each cycle "
-                      "has its own file",
-                      *path);
-        free(*path);
-        *path = NULL;
-        return 0;
-    }
+                      "%s is already saved: the traces of later cycles are skipped; with --output_dir, each cycle has "
+                      "its own file", file);
+    if (file) return 0;
     traces = join_path(folder, "profiler_traces");
     timespec_get(&now, TIME_UTC);
     int code = make_folder(traces);
@@ -217,7 +208,7 @@ static void reserve_spans(struct profiler *profiler) {
     profiler->span_capacity = profiler->launch_capacity * 8;
     profiler->spans = resize(NULL, (size_t)profiler->span_capacity, sizeof *profiler->spans);
 }
-int profiler_trace_open(struct profiler *profiler, const char *path) {
+static int open_trace(struct profiler *profiler, const char *path) {
     vp_torch_trace_options settings = vp_torch_trace_options_default();
     vp_trace_device device;
     vp_device_info gpu;
@@ -257,7 +248,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
 int profiler_trace_begin(struct profiler *profiler, const char *worker) {
     char *path = NULL;
     int code = trace_path_of(profiler, worker, &path);
-    if (!code && path) code = profiler_trace_open(profiler, path);
+    if (!code && path) code = open_trace(profiler, path);
     free(path);
     return code;
 }

@@ -3,7 +3,6 @@
  * error on stderr and return 0 or an exit code. */
 #ifndef VLMPROF_CLI_PROFILER_H
 #define VLMPROF_CLI_PROFILER_H
-#include "base/memory.h"
 #include "base/options.h"
 #include "measure/engine.h"
 #include "measure/input.h"
@@ -29,7 +28,7 @@ struct profile_settings {
     enum profiled_points { PROFILE_NONE, PROFILE_FIRST, PROFILE_ALL } points;
     /* only for run */
     const char *format, *output, *html;
-    const char *trace; int chrome_trace; /* the first trace goes to the file `trace` or, if 1, to trace_dir */
+    const char *trace; /* file of the first trace */
     int json, cold;
     vp_schedule schedule; int64_t steps; /* number of requests; 0: as many as the cycles need */
 };
@@ -93,12 +92,8 @@ void profiler_step_begin(struct profiler *profiler);
 int profiler_step_run(struct profiler *profiler, const struct pass_input *asked, struct pass_result *run, int64_t step,
                       int record);
 
-/* Opens a trace: recorded steps are written into it until profiler_trace_end. */
-int profiler_trace_open(struct profiler *profiler, const char *path);
-
-/* Opens the trace of the settings, if any. For `run`, worker is NULL: the first trace goes to --trace FILE or,
- * with --chrome_trace, to DIR/chrome_trace.json. Other traces, and those of a sweep's points, go to
- * DIR/profiler_traces/<worker>.<ns>.pt.trace.json. */
+/* Opens the trace of the settings, if any. The first goes to --trace FILE; without it, each goes to
+ * DIR/profiler_traces/<worker>.<ns>.pt.trace.json. For `run`, worker is NULL. */
 int profiler_trace_begin(struct profiler *profiler, const char *worker);
 
 /* Closes the open trace, if there is one, and adds a note about its content. */

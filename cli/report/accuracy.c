@@ -1,12 +1,9 @@
 /* accuracy.c: intervals of accuracies, from the range of the scores that a metric gives. */
 #include "report/tradeoff.h"
 
-#include "base/memory.h"
 #include "vlmprof_score.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Rules of older versions, whose scores are in 0..1. */
 static int is_older_rule(const char *name) {

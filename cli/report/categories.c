@@ -7,9 +7,6 @@
 #include "report/tradeoff.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CATEGORIES_MAX = 1000 };
 

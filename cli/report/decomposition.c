@@ -6,9 +6,6 @@
 #include "vlmprof_latency.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const BOUND_NAMES[] = {"-", "compute", "memory", "launch"};
 

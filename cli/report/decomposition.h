@@ -3,7 +3,6 @@
 #define VLMPROF_CLI_DECOMPOSITION_H
 #include "results/metrics.h"
 #include "results/result_read.h"
-#include "vlmprof.h"
 
 /* What limits a stage. BOUND_NONE: unknown, because its work was not counted. */
 typedef enum bound { BOUND_NONE, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LAUNCH } bound;

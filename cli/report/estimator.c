@@ -5,16 +5,11 @@
 #include "base/json.h"
 #include "base/files.h"
 #include "base/table.h"
-#include "report/model_file.h"
 #include "report/tradeoff.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
-#include "vlmprof_latency.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MAPE_LARGE 0.5       /* a mean error above this causes a warning */
 #define BIAS_MATTERS 0.02    /* a bias above this share of the mean measured time causes a warning */
@@ -30,8 +25,10 @@ void estimator_predict_rows(const vp_latency_model *fits, const struct measureme
                                                                                                      : (double)NAN;
     }
 }
-void estimator_predict_left_out(vp_latency_features kind, const struct measurements *measurements, int split,
-                                double *predicted) {
+/* Predicts each row's stages with models that were fitted without the row's group (its configuration or image size, by
+ * SPLIT_*). */
+static void predict_left_out(vp_latency_features kind, const struct measurements *measurements, int split,
+                             double *predicted) {
     const uint32_t *groups = split == SPLIT_CONFIG ? measurements->configs : measurements->sizes;
     size_t bytes = vp_latency_leave_out_scratch_bytes(measurements->config_count);
     double *values = resize(NULL, measurements->count, sizeof *values);
@@ -346,7 +343,7 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
                                 measurements->count, fits, &error);
         for (int split = 0; split < SPLIT_COUNT && result == VP_OK; split++) {
             if (split == SPLIT_NONE) estimator_predict_rows(fits, measurements, predicted);
-            else estimator_predict_left_out(features_of(measurements, kind), measurements, split, predicted);
+            else predict_left_out(features_of(measurements, kind), measurements, split, predicted);
             add_totals(measurements, predicted);
             errors_of(measurements, predicted, evaluation->errors[kind][split]);
             if (kind != (int)chosen || split == SPLIT_SIZE || !evaluation->errors[kind][split][ESTIMATE_TOTAL].of.count)
@@ -405,7 +402,7 @@ static void find_limits(const struct measurements *measurements, struct estimato
     const size_t count = measurements->count;
     double *predicted = resize(NULL, count, ESTIMATE_PARTS * sizeof *predicted);
     double *pairs = resize(NULL, count, 3 * sizeof *pairs);
-    estimator_predict_left_out(estimator->model.features, measurements, SPLIT_CONFIG, predicted);
+    predict_left_out(estimator->model.features, measurements, SPLIT_CONFIG, predicted);
     add_totals(measurements, predicted);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         const size_t known = pair_rows(measurements, predicted, part, pairs);

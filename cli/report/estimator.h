@@ -3,11 +3,9 @@
 #ifndef VLMPROF_CLI_ESTIMATOR_H
 #define VLMPROF_CLI_ESTIMATOR_H
 #include "base/document.h"
-#include "base/memory.h"
 #include "report/measurements.h"
 #include "report/model_file.h"
 #include "results/result_read.h"
-#include "vlmprof.h"
 #include "vlmprof_latency.h"
 
 /* The statistic of predictions, and of a sample's time over its runs: the mean, not the median. */
@@ -39,10 +37,6 @@ struct evaluation {
 
 /* Predicts each row's stages with a model, for the stages that were measured. */
 void estimator_predict_rows(const vp_latency_model *fits, const struct measurements *measurements, double *predicted);
-/* Predicts each row's stages with models that were fitted without the row's group (its configuration or image size, by
- * SPLIT_*). */
-void estimator_predict_left_out(vp_latency_features kind, const struct measurements *measurements, int split,
-                                double *predicted);
 
 /* Adds the predicted totals: the sum of the stages that run, or NaN if one of them has no prediction. */
 void add_totals(const struct measurements *measurements, double *predicted);

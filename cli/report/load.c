@@ -5,8 +5,6 @@
 #include "report/tradeoff.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- configurations */
 static void set_times(struct load_row *row, int metric, vp_estimate *p50, vp_estimate *p95) {

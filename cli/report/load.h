@@ -1,7 +1,6 @@
 /* load.h: what servers did under load, by the blocks and requests in their files. */
 #ifndef VLMPROF_CLI_REPORT_LOAD_H
 #define VLMPROF_CLI_REPORT_LOAD_H
-#include "base/memory.h"
 #include "base/table.h"
 #include "results/result_read.h"
 #include "vlmprof_statistics.h"

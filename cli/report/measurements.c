@@ -7,12 +7,8 @@
 #include "base/console.h"
 #include "report/report.h"
 #include "results/metrics.h"
-#include "vlmprof.h"
-#include "vlmprof_latency.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KEYS] = {"physical", "seed", "mean", "physical_and_weights"};
 
@@ -178,14 +174,14 @@ static int request_of_row(const struct result_file *file, size_t row, int32_t ex
     request->weight_bits = (int32_t)weight_bits(knob_text(&file->knobs, KNOB_WEIGHTS));
     return read_pruning(file, row, request);
 }
-double run_noise(const struct result_file *file, size_t row) {
+/* The mean |error| of a normal distribution, as a share of the mean of a sample's runs. NaN with fewer than two. */
+static double run_noise(const struct result_file *file, size_t row) {
     size_t first = file->run_at ? file->run_at[row] : 0, count = file->run_at ? file->run_at[row + 1] - first : 0;
     double mean, sum = 0;
     if (count < 2) return (double)NAN;
     mean = vp_statistics_mean(file->run_total + first, count);
     for (size_t i = 0; i < count; i++) sum += (file->run_total[first + i] - mean) * (file->run_total[first + i] - mean);
-    /* sqrt(2 / pi) */
-    return mean > 0 ? 0.79788456080286536 * sqrt(sum / (double)(count - 1) / (double)count) / mean : (double)NAN;
+    return mean > 0 ? sqrt(2 / 3.14159265358979324 * sum / (double)(count - 1) / (double)count) / mean : (double)NAN;
 }
 static void measure_noise(struct measurements *measurements, const struct result_file *file, size_t row) {
     const double noise = run_noise(file, row);

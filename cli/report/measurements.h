@@ -2,7 +2,6 @@
 #ifndef VLMPROF_CLI_MEASUREMENTS_H
 #define VLMPROF_CLI_MEASUREMENTS_H
 #include "base/document.h"
-#include "base/memory.h"
 #include "report/model_file.h"
 #include "results/result_read.h"
 #include "vlmprof_latency.h"
@@ -83,10 +82,6 @@ struct measurements {
 vp_latency_features features_of(const struct measurements *measurements, int kind);
 
 void measurements_free(struct measurements *measurements);
-
-/* The average error of the mean of a sample's few runs, as a share: its standard error times sqrt(2 / pi), which is the
- * mean |error| of a normal distribution. NaN with fewer than two runs. */
-double run_noise(const struct result_file *file, size_t row);
 
 /* Reads every row that has counts and times from all files, unchanged. own: inputs of the model, or NULL. Rows of files
  * without such a value are left out. */

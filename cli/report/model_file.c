@@ -9,9 +9,6 @@
 #include "vlmprof_file.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const LINEAR_STATE_KEYS[LINEAR_STATES] = {"used", "at zero", "dropped"};
 

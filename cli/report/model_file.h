@@ -3,8 +3,6 @@
 #ifndef VLMPROF_CLI_MODEL_FILE_H
 #define VLMPROF_CLI_MODEL_FILE_H
 #include "base/json.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_latency.h"
 
 #define MODEL_LEVEL 0.95

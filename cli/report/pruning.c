@@ -1,13 +1,7 @@
 /* pruning.c: the loss from pruning image tokens, compared with all tokens and with equally many random ones. */
 #include "report/pruning.h"
 
-#include "base/memory.h"
-#include "report/tradeoff.h"
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SAME_COUNT 0.05 /* share by which kept tokens may differ, because DART keeps multiples of its pivots */
 

@@ -8,10 +8,6 @@
 #include "vlmprof_statistics.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 
 /* ---- roofs */
 /* The roofs: as given, otherwise the best rates of any stage that takes at least 1 % of a request. */

@@ -1,14 +1,12 @@
 /* report.h: computes where the time of a request goes (E1), and the accuracy it buys (E2). */
 #ifndef VLMPROF_CLI_REPORT_H
 #define VLMPROF_CLI_REPORT_H
-#include "base/memory.h"
 #include "base/table.h"
 #include "report/decomposition.h"
 #include "report/load.h"
 #include "report/pruning.h"
 #include "report/tradeoff.h"
 #include "results/result_read.h"
-#include "vlmprof.h"
 
 /* ---- the rows of a report below its configurations: the scores of each value of a field (--by category) */
 /* A category with a 95 % interval. */

@@ -10,8 +10,6 @@
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /* ---- CSV: one row per configuration */
 /* Returns 1 if the CSV needs a column for the knob. Some knobs are always listed, some if any file sets them, some only

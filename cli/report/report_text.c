@@ -1,17 +1,12 @@
 /* report_text.c: the report as text and Markdown. */
 #include "report/report_text.h"
 
-#include "base/memory.h"
-#include "base/table.h"
 #include "results/metrics.h"
 #include "results/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct number_text number_plain(double value) {
     return value > -1e15 && value < 1e15 && !(fabs(value - floor(value)) > 0) ? number_formatted("%.0f", value)
@@ -357,12 +352,13 @@ static const char *limits_text(const struct report *report, int stage, char out[
     }
     return out;
 }
-int is_measured_busy(const struct report *report) {
+/* Returns 1 if other programs or a virtual machine's host used CPU time while one of the files was measured. */
+static int is_measured_busy(const struct report *report) {
     int reasons = 0;
     for (size_t i = 0; i < report->results->count; i++) reasons |= vp_noise_reasons(&report->results->files[i].noise);
     return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) != 0;
 }
-const char *above_roof_text(const struct report *report) {
+static const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
                ? "above a roof: some of the counted bytes came from caches, not memory, or the given roof is lower "
                  "than the device's"

@@ -2,23 +2,15 @@
 #ifndef VLMPROF_CLI_REPORT_TEXT_H
 #define VLMPROF_CLI_REPORT_TEXT_H
 #include "base/document.h"
-#include "base/memory.h"
 #include "base/table.h"
 #include "report/report.h"
 #include "report/tradeoff.h"
-#include "vlmprof.h"
 
 /* A whole number with all its digits; other numbers as in number_short. */
 struct number_text number_plain(double value);
 
 /* "12.3 [12.0, 12.6]" */
 struct number_text number_of_estimate(vp_estimate estimate);
-
-/* Returns 1 if other programs or a virtual machine's host used CPU time while one of the files was measured. */
-int is_measured_busy(const struct report *report);
-
-/* Explains how a stage can exceed a roof. */
-const char *above_roof_text(const struct report *report);
 
 /* A table of the latencies of a data set (SIZE_MAX: of all), and of accuracies and the front. */
 struct table latency_table(const struct report *report, size_t group, int has_front);
@@ -33,7 +25,6 @@ int parts_cells(const struct report *report, struct text_buffer *heads, struct t
 
 /* Adds the whole report; document_print turns it into text or Markdown. */
 void report_text_write(struct document *document, const struct report *report);
-
 
 /* ---- the report as CSV and JSON */
 /* CSV: a header line, and one row per configuration. */

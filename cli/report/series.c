@@ -1,13 +1,9 @@
 /* series.c: requests that waited for each other, and percentiles of their times. */
 #include "report/series.h"
 
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 size_t requests_of(const struct result_file *file, int metric, double **out) {
     const double *values = metric == METRIC_TOTAL ? file->run_total : metric == METRIC_TTFT ? file->run_ttft : NULL;

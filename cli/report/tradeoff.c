@@ -5,9 +5,6 @@
 #include "vlmprof_statistics.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *percentile_text(double percentile) {
     return percentile < 0 ? "mean" : percentile < 60 ? "P50" : percentile < 97 ? "P95" : "P99";

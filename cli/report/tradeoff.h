@@ -2,7 +2,6 @@
 #ifndef VLMPROF_CLI_TRADEOFF_H
 #define VLMPROF_CLI_TRADEOFF_H
 #include "results/result_read.h"
-#include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
 /* ---- intervals of accuracies, from the range of the scores that a metric gives */

@@ -2,11 +2,8 @@
 #include "results/fields.h"
 
 #include "base/document.h"
-#include "base/memory.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- tables */
 FIELD_TABLE(MODEL_SHAPE, struct model_shape, MODEL_SHAPE_ROWS(FIELD_ROW, struct model_shape))

@@ -6,7 +6,6 @@
 #define VLMPROF_CLI_FIELDS_H
 #include "base/json.h"
 #include "results/metrics.h"
-#include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_noise.h"
 

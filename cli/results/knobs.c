@@ -1,13 +1,7 @@
 /* knobs.c: the knobs of a configuration, one row per knob. */
 #include "results/knobs.h"
 
-#include "base/memory.h"
 #include "vlmprof_config.h"
-
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define KNOB_MEMBERS(id, key_, words_, sweep, run, ...) {.key = key_, .words = words_, __VA_ARGS__},
 static struct knob rows[KNOB_COUNT] = {KNOB_ROWS(KNOB_MEMBERS)};

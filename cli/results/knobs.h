@@ -6,7 +6,6 @@
 #define VLMPROF_CLI_RESULTS_KNOBS_H
 #include "base/json.h"
 #include "base/option_rows.h"
-#include "vlmprof.h"
 
 struct vp_model_config;
 
@@ -174,7 +173,6 @@ int knob_own(const char *name, const char *unit);
 int knob_is_own(int knob);
 /* Frees those rows, before a process reads results that have nothing to do with the earlier ones. */
 void knob_own_forget(void);
-
 
 /* A knob's value. The type in its row decides which members are used. */
 struct knob_value { int is_set; int64_t number; char *text; int32_t *list; int32_t list_count; };

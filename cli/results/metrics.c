@@ -4,14 +4,10 @@
 
 #include "base/document.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_statistics.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 void runs_set_unknown(struct pass_result *run) {
     for (int i = 0; i < KEPT_COUNT; i++) run->kept[i] = (double)NAN;

@@ -2,7 +2,6 @@
  * A pass_result comes in; a number in ms (or a count) comes out, NaN if the pass lacks it. */
 #ifndef VLMPROF_CLI_METRICS_H
 #define VLMPROF_CLI_METRICS_H
-#include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_stages.h"
 

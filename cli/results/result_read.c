@@ -5,16 +5,12 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "results/fields.h"
 #include "vlmprof_config.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 int stage_column(int stage, int detail) { return COLUMN_STAGE + detail * VP_STAGE_COUNT + stage; }
 

@@ -2,11 +2,9 @@
 #ifndef VLMPROF_CLI_RESULT_READ_H
 #define VLMPROF_CLI_RESULT_READ_H
 #include "base/console.h"
-#include "base/memory.h"
 #include "results/fields.h"
 #include "results/knobs.h"
 #include "results/metrics.h"
-#include "vlmprof.h"
 #include "vlmprof_noise.h"
 
 int stage_column(int stage, int detail); /* VP_STAGE_*, DETAIL_* to column */

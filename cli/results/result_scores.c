@@ -11,9 +11,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { NAMED_MOST = 5, CONFIG_BYTES = 256 };
 

@@ -4,14 +4,10 @@
 #include "score/score_captions.h"
 
 #include "base/console.h"
-#include "base/memory.h"
 #include "vlmprof_caption.h"
 #include "vlmprof_score.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct caption_row {
     char *id, *reason;             /* owned; id is JSON; each may be NULL */

@@ -12,9 +12,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Scratch memory for the members next to the score. */
 static char *more_room(struct scoring *scoring) { return reserve(&scoring->more, scoring_room(scoring), 1); }

@@ -2,9 +2,7 @@
  * Lines of JSON come in from a file or stdin; each becomes a line of JSON with its score on stdout. */
 #ifndef VLMPROF_CLI_SCORE_RULES_H
 #define VLMPROF_CLI_SCORE_RULES_H
-#include "base/memory.h"
 #include "score/scoring.h"
-#include "vlmprof.h"
 #include "vlmprof_score.h"
 
 struct score_job {

@@ -7,9 +7,6 @@
 #include "vlmprof_analysis.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 int find_row_metric(const char *name, vp_score_metric *metric) {
     return vp_score_metric_find(!strcmp(name, "captions") ? "caption_jaccard" : name, metric) == VP_OK;

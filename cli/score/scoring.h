@@ -4,7 +4,6 @@
 #ifndef VLMPROF_CLI_SCORING_H
 #define VLMPROF_CLI_SCORING_H
 #include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_score.h"
 
 /* One row: its sample and the sample's memory, which the next row reuses. Zeroed before use. */

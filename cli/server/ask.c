@@ -3,12 +3,8 @@
 
 #include "base/console.h"
 #include "base/json.h"
-#include "base/memory.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,

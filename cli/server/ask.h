@@ -5,7 +5,6 @@
 #include "results/metrics.h"
 #include "server/endpoint.h"
 #include "server/picture.h"
-#include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_server.h"
 

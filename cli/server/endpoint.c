@@ -7,9 +7,6 @@
 #include "vlmprof_file.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -198,7 +195,8 @@ static void models_add(const struct parsed *parsed, const char *list, const char
         if (name) text_list_take(names, name);
     }
 }
-int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity) {
+/* Gets the names of the server's models. Returns 0 or an exit code with a line in `reason`. */
+static int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     int code = endpoint_get(endpoint, "/v1/models", &parsed, &text, reason, capacity);

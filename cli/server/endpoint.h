@@ -7,7 +7,6 @@
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
 #include "vlmprof_server.h"
-#include <stddef.h>
 
 #define OPTION_ENDPOINT \
     {"endpoint", TEXT, "URL", NULL, 0, 0, NULL, \
@@ -66,9 +65,6 @@ int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason,
 
 /* Writes why an exchange failed, with the remedy. Returns its exit code. */
 int endpoint_reason(struct endpoint *endpoint, const vp_exchange *exchange, char *reason, size_t capacity);
-
-/* Gets the names of the server's models. Returns 0 or an exit code with a line in `reason`. */
-int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity);
 
 /* Without --endpoint_model, takes the server's only model and reports it, or complains with the names of all models.
  * Returns 0 or an exit code. */

@@ -5,9 +5,6 @@
 
 #include "base/memory.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { DELTA_LEAST = 24, BLOCK_PX = 8, COMPONENTS = 3, CODE_BITS = 16 };
 
 struct huffman { int32_t least[CODE_BITS + 1], count[CODE_BITS + 1], first[CODE_BITS + 1]; uint8_t values[256]; };

@@ -5,16 +5,12 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "results/knobs.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

@@ -3,13 +3,8 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "model/image.h"
 #include "vlmprof_file.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *media_type_of(const char *bytes, size_t count) {
     if (count >= 8 && !memcmp(bytes, "\x89PNG\r\n\x1a\n", 8)) return "image/png";

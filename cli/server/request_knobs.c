@@ -4,9 +4,6 @@
 #include "base/console.h"
 #include "base/json.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { COMBINATIONS_MAX = 100000 };
 
 /* The length of the first value, up to a comma outside brackets, braces and quotes. *is_open: it ends inside them. */

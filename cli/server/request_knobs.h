@@ -4,9 +4,7 @@
 #define VLMPROF_CLI_REQUEST_KNOBS_H
 #include "base/memory.h"
 #include "base/options.h"
-#include "vlmprof.h"
 #include "vlmprof_chat.h"
-#include <stddef.h>
 
 #define OPTION_REQUEST_KNOB \
     {"request_knob", WHOLE_TEXTS, "PATH=VALUE...", NULL, 0, 0, NULL, \

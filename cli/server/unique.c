@@ -1,12 +1,8 @@
 /* unique.c: gives each request an image that no server cache has seen. */
 #include "server/picture.h"
 
-#include "base/memory.h"
 #include "model/image.h"
 #include "vlmprof_image.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { NUMBER_BITS = 64, BITS_LEAST = 32, LEVELS_LEAST = 3, STORED_MOST = 65535, BLOCK_PX = 8 };
 

@@ -6,9 +6,6 @@
 #include "base/json.h"
 #include "vlmprof_file.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- earlier results */

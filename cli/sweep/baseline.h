@@ -3,7 +3,6 @@
  * configuration are only kept in memory, for one sample. Functions return 0 or an exit code after a message. */
 #ifndef VLMPROF_CLI_BASELINE_H
 #define VLMPROF_CLI_BASELINE_H
-#include "base/memory.h"
 #include "data/plan.h"
 #include "measure/fidelity.h"
 #include "model/model.h"

@@ -24,19 +24,13 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/json_stream.h"
-#include "results/fields.h"
-#include "results/knobs.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_statistics.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

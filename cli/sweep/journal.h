@@ -5,10 +5,8 @@
 #ifndef VLMPROF_CLI_JOURNAL_H
 #define VLMPROF_CLI_JOURNAL_H
 #include "base/json.h"
-#include "base/memory.h"
 #include "results/fields.h"
 #include "results/knobs.h"
-#include "vlmprof.h"
 #include "vlmprof_noise.h"
 
 #define JOURNAL_SCHEMA "vlmprof-journal-2"

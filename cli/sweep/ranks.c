@@ -3,14 +3,9 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

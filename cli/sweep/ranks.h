@@ -3,11 +3,8 @@
  * print an error on stderr and return 0 or an exit code, unless stated otherwise. */
 #ifndef VLMPROF_CLI_RANKS_H
 #define VLMPROF_CLI_RANKS_H
-#include "base/memory.h"
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
-
-#include <stddef.h>
 
 /* Returns 1 and sets the numbers if the name is "journal.jsonl" (rank 0 of 1) or like "journal_rank1of2.jsonl". */
 int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size);

@@ -7,11 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "sweep/result_write.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define NAME_START "combined_profiling_results_"
 #define SCHEMA_START "vlmprof-sweep-"

@@ -2,12 +2,9 @@
 #include "sweep/result_gather.h"
 
 #include "base/console.h"
-#include "base/memory.h"
 #include "vlmprof_score.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- a point in its journal */
 static void measured_clear(struct measured *measured) {

@@ -7,7 +7,6 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "measure/fidelity.h"
 #include "measure/noise.h"
 #include "measure/record.h"
@@ -20,9 +19,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

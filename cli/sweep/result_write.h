@@ -5,7 +5,6 @@
 #include "results/metrics.h"
 #include "server/checks/twins.h"
 #include "sweep/journal.h"
-#include "vlmprof.h"
 #include "vlmprof_noise.h"
 
 /* A configuration's numbers in the table and --json of a sweep. NaN if a number is missing. */

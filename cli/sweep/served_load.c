@@ -9,9 +9,6 @@
 #include "server/ask.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { SILENT_MOST = 8 }; /* after so many requests without an answer from the start, the server is down */

@@ -11,10 +11,6 @@
 #include "sweep/result_gather.h"
 #include "vlmprof_image.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: some servers reject fewer than 16 */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
 

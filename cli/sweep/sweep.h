@@ -4,7 +4,6 @@
 #define VLMPROF_CLI_SWEEP_H
 #include "base/json.h"
 #include "base/launcher.h"
-#include "base/memory.h"
 #include "base/options.h"
 #include "data/plan.h"
 #include "measure/engine.h"
@@ -16,7 +15,6 @@
 #include "sweep/baseline.h"
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
-#include "vlmprof.h"
 #include "vlmprof_image.h"
 #include "vlmprof_noise.h"
 #include "vlmprof_stages.h"

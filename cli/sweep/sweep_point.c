@@ -16,9 +16,6 @@
 #include "vlmprof_score.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is the cause, not the points */

@@ -5,17 +5,12 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "data/choice.h"
 #include "measure/provenance.h"
 #include "sweep/ranks.h"
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- the journal */

@@ -6,9 +6,6 @@
 #include "base/options.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The letters and digits of the first word of a text, in lower case. */
 static void bare_word(char out[64], const char *text) {

@@ -3,16 +3,12 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "model/image.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Two integers with some of the separators between them. */

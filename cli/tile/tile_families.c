@@ -5,14 +5,8 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/table.h"
-#include "vlmprof.h"
 #include "vlmprof_families.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct family_job {
     vp_family *families; size_t family_count;

@@ -1,9 +1,6 @@
 /* text_table.c: a table of distinct texts, found by number: an open hash table over one growing buffer. */
 #include "trace/trace_read.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const char *text_table_at(const struct text_table *table, uint32_t index) {
     return table->text.data + table->starts[index];
 }

@@ -6,14 +6,10 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "vlmprof.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Limit of a time, and of the sum of all durations: the sum of two fits into an int64. */
 #define TRACE_NS_LIMIT INT64_C(4000000000000000000)

@@ -2,8 +2,6 @@
 #ifndef VLMPROF_CLI_TRACE_READ_H
 #define VLMPROF_CLI_TRACE_READ_H
 #include "base/memory.h"
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- a table of distinct texts, found by number */
 #define NO_INDEX UINT32_MAX /* index of nothing */

@@ -2,7 +2,6 @@
 #ifndef VLMPROF_CLI_TRACE_TABLES_H
 #define VLMPROF_CLI_TRACE_TABLES_H
 #include "trace/trace_read.h"
-#include "vlmprof.h"
 #include "vlmprof_ranges.h"
 
 /* A stretch of a track without a gap, in ns; before: covered time of the track before it. */

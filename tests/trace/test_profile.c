@@ -503,10 +503,10 @@ static void test_schedule(void) {
     CHECK_INT(system("grep -q 'ProfilerStep#2\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | head -n 1)\" && "
                      "grep -q 'ProfilerStep#6\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | tail -n 1)\""), 0);
     check_case("a name that is already used gives a notice; --warmup 0 warns");
-    CHECK_INT(run(TINY " --profile --repeat 2 --warmup 0 --output_dir %%F/out --chrome_trace"), 0);
+    CHECK_INT(run(TINY " --profile --repeat 2 --warmup 0 --trace %%F/one.json"), 0);
     CHECK(strstr(last.err, "is already saved") && strstr(last.err, "--warmup 0: the first recorded request"));
     CHECK(strstr(last.out, "Self CPU time total") && strstr(last.out, "operations ms") && strstr(last.out, "ceilings measured"));
-    CHECK_INT(run("trace %%F/out/chrome_trace.json --json"), 0);
+    CHECK_INT(run("trace %%F/one.json --json"), 0);
     CHECK(json_number("summary.bytes") > 10000);
 }
 /* The number of requests that `--profile` records with these options, from the calls of a kernel and of the step; stderr stays empty. */
@@ -589,7 +589,7 @@ static void test_interrupt(void) {
 static void test_profile_usage(void) {
     static const struct { const char *arguments; int code; const char *says; } cases[] = {
         {"--row_limit 3", 2, "--row_limit needs --profile"}, {"--trace a.json", 2, "--trace needs --profile"},
-        {"--profile --trace a --output_dir b", 2, "cannot be used together"}, {"--profile --chrome_trace", 2, "needs --output_dir"},
+        {"--profile --trace a --output_dir b", 2, "cannot be used together"},
         {"--profile --group_by colour", 2, "unknown value \"colour\"; expected one of: none shape"}, {"--profile --sort_by speed", 2, "expected one of: cpu_time"},
         {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --cold --warmup 1", 2, "--cold cannot be used together"},
         {"--profile --num_runs 1 --active 1", 2, "none of 1 request would be recorded"},

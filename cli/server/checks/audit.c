@@ -4,9 +4,6 @@
 #include "base/json.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { PLACEHOLDERS_MOST = 8, ENUMERATED_MOST = 16384, SURPLUS_MOST = 4 };
 

@@ -5,12 +5,8 @@
 #define VLMPROF_CLI_AUDIT_H
 #include "base/memory.h"
 #include "server/picture.h"
-#include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
-
-#include <stddef.h>
-#include <stdint.h>
 
 /* A family's rule, changed by a request's knobs. */
 struct audit_rule {

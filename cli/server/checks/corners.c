@@ -1,9 +1,6 @@
 /* corners.c: finds image sizes at which a server's token count is worth comparing with a family's rule. */
 #include "server/checks/audit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The sizes on a line are `side` pixels wide, high, or both. */
 enum direction { ALONG_WIDTH, ALONG_HEIGHT, ALONG_DIAGONAL, DIRECTIONS };
 enum { OTHER_SIDE = 480, LINE_BEGIN = 8, LINE_END_MOST = 8192, THIN_SIDE = 64, THIN_RATIO = 200,

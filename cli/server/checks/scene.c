@@ -1,10 +1,6 @@
 /* scene.c: draws synthetic pictures for measurements: colour gradients with shapes in front. */
 #include "server/checks/audit.h"
 
-#include "base/memory.h"
-
-#include <stdlib.h>
-
 enum { SHAPES = 6 };
 /* A shape, in thousandths of the picture's sides. */
 struct shape { int64_t across, down, half_width, half_height; int is_round; uint8_t rgb[3]; };

@@ -4,12 +4,8 @@
 #include "server/checks/twin_pairs.h"
 
 #include "base/console.h"
-#include "base/memory.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Only the first token matters; if it is part of a character, the second may complete it. */
 enum { TOKENS = 2 };

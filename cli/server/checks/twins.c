@@ -4,8 +4,6 @@
 #include "base/document.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the text */
 /* head: between the mark and the first filler, so that no tokenizer joins them */

@@ -4,10 +4,8 @@
  * pairs of times. It sends nothing: server/checks/twin_pairs.h does. */
 #ifndef VLMPROF_CLI_TWINS_H
 #define VLMPROF_CLI_TWINS_H
-#include "base/memory.h"
 #include "results/fields.h"
 #include "results/metrics.h"
-#include <stdint.h>
 
 /* ---- the text: a mark that is in no cache, then a filler, repeated until the prompt has the wanted tokens */
 enum { TWIN_FILLERS = 4, TWIN_TRIES = 60 };
