@@ -180,6 +180,9 @@ static void test_planted(void) {
     CHECK_INT(cells[3].count, 16); /* 4, 6, .., 34 */
     CHECK(!cells[3].fell_back && cells[6].fell_back && cells[6].count == 2 && cells[6].parent == 1);
     for (int i = 0; i < 100; i++) check_note(lookup[i] == (uint32_t)(i % 2) && oracle[i] == lookup[i], __FILE__, __LINE__, "choice of sample %d", i);
+    options = quick(180, VP_POLICY_MEAN); /* the hard ones' step is too dear, so the root's, which gains less, is not worth its price either */
+    CHECK_INT(compute(2, 100, 1, &options, rows, &table), VP_OK);
+    CHECK(cells[2].choice == 0 && cells[0].choice == 0);
     for (int i = 0; i < 100; i++) accuracy[i] = 0.4, accuracy[100 + i] = i % 2 ? 1 : 0.6;
     options = quick(150, VP_POLICY_MEAN);
     CHECK_INT(compute(2, 100, 0, &options, rows, &table), VP_OK);
