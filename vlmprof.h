@@ -74,6 +74,7 @@
  *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
  *     vlmprof_latency.h     regression, the latency model, recalibration for another device, guardrails
  *     vlmprof_noise.h       other activity of the machine during a measurement
+ *     vlmprof_policy.h      policies that choose for each sample within a budget
  *     vlmprof_chat.h        requests to chat servers and their answers; vlmprof_server.h sends and times them
  *     vlmprof_engine.h      the engine: open a model, run a request, read its times
  *

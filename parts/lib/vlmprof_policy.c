@@ -618,12 +618,12 @@ VP_API size_t vp_policy_cells_limit(size_t sample_count, size_t field_count) {
 static vp_result vp_impl_policy_check(const vp_impl_work *work, size_t given_count, vp_error *error) {
     const vp_policy_options *o = work->options;
     const size_t n = work->n, c = work->c;
-    if (!n || !c || n > INT32_MAX / c || work->f > VP_POLICY_FIELDS_LIMIT || n > INT32_MAX / (work->f + 1))
+    if (!n || !c || work->f > VP_POLICY_FIELDS_LIMIT || n > INT32_MAX / c / (work->f + 1))
         return vp_error_set(error, VP_ERR_RANGE, -1, "policy", "no samples, no choices, or too many of them or fields");
     if (!(o->budget_ms > 0.0 && o->overhead_ms >= 0.0 && o->overhead_ms < HUGE_VAL)
         || (unsigned)o->budget > VP_POLICY_P95 || o->folds - 1 >= VP_POLICY_FOLDS_LIMIT
-        || o->bins - 1 >= VP_POLICY_BINS_LIMIT || !o->cell_least || o->resamples == 1 || o->resamples > 1000000 || o->shuffles > 10000
-        || !(o->confidence > 0.0 && o->confidence < 1.0))
+        || o->bins - 1 >= VP_POLICY_BINS_LIMIT || !o->cell_least || o->resamples == 1 || o->resamples > 1000000
+        || o->shuffles > 10000 || !(o->confidence > 0.0 && o->confidence < 1.0))
         return vp_error_set(error, VP_ERR_RANGE, -1, "options", "an option is out of range");
     for (size_t j = 0; j < c; j++) {
         size_t measured = 0;

@@ -180,6 +180,9 @@ static void test_planted(void) {
     CHECK_INT(cells[3].count, 16); /* 4, 6, .., 34 */
     CHECK(!cells[3].fell_back && cells[6].fell_back && cells[6].count == 2 && cells[6].parent == 1);
     for (int i = 0; i < 100; i++) check_note(lookup[i] == (uint32_t)(i % 2) && oracle[i] == lookup[i], __FILE__, __LINE__, "choice of sample %d", i);
+    options = quick(180, VP_POLICY_MEAN); /* the hard ones' step is too dear, so the root's, which gains less, is not worth its price either */
+    CHECK_INT(compute(2, 100, 1, &options, rows, &table), VP_OK);
+    CHECK(cells[2].choice == 0 && cells[0].choice == 0);
     for (int i = 0; i < 100; i++) accuracy[i] = 0.4, accuracy[100 + i] = i % 2 ? 1 : 0.6;
     options = quick(150, VP_POLICY_MEAN);
     CHECK_INT(compute(2, 100, 0, &options, rows, &table), VP_OK);
@@ -209,6 +212,12 @@ static void test_errors(void) {
     BAD(budget_ms, 0); BAD(budget_ms, (double)NAN); BAD(overhead_ms, -1); BAD(folds, 0); BAD(folds, VP_POLICY_FOLDS_LIMIT + 1); BAD(bins, 0);
     BAD(bins, VP_POLICY_BINS_LIMIT + 1); BAD(cell_least, 0); BAD(resamples, 1); BAD(shuffles, 10001); BAD(confidence, 1); BAD(budget, (vp_policy_budget)3);
     CHECK_INT(vp_policy_compute(&outcomes, FIELDS, 0, &given, 1, &options, rows, NULL, &error), VP_ERR_RANGE);
+    bad = vp_policy_options_default();
+    for (size_t samples = 1; samples <= 3; samples++) {
+        CHECK_INT(compute(1, samples, 2, &bad, rows, NULL), VP_OK);
+        CHECK(rows[VP_POLICY_LOOKUP].accuracy >= 1 && rows[VP_POLICY_LOOKUP].gain_low >= 0 && rows[VP_POLICY_LOOKUP].gain_high <= 0);
+        CHECK(rows[VP_POLICY_LUCK].gain <= 0 && rows[VP_POLICY_ORACLE].p95_ms >= 5);
+    }
     kind[1] = HUGE_VAL;
     CHECK_INT(compute(2, 3, 1, &options, rows, NULL), VP_ERR_RANGE);
     accuracy[4] = (double)NAN;
