@@ -61,6 +61,9 @@ static int compute_part(const struct policy_report *report, struct policy_part *
     part->table.oracle = part->table.lookup + n;
     result = vp_policy_compute(&all, fields, data->field_count, given, given_count, &options, rows, &part->table,
                                &error);
+    vp_policy_row *luck = &rows[VP_POLICY_LUCK], *oracle = &rows[VP_POLICY_ORACLE];
+    if (is_whole && result == VP_OK) luck->gain = fmax(0, fmin(luck->gain, oracle->gain)); /* noise takes it further */
+    luck->accuracy = rows[VP_POLICY_STATIC].accuracy + luck->gain;
     for (int i = 0; i < VP_POLICY_GIVEN && result == VP_OK; i++) {
         static const char *const names[] = {"static", "mixture", "lookup", "oracle", "luck"};
         if ((i == VP_POLICY_LOOKUP && !data->field_count) || (i == VP_POLICY_LUCK && !is_whole)) continue;
@@ -87,19 +90,19 @@ static int split_parts(struct policy_report *report, const char *condition) {
     while (knob < KNOB_COUNT && !(KNOBS[knob].key && condition && !strcmp(KNOBS[knob].key, condition))) knob++;
     for (size_t c = 0; c < data->config_count; c++) {
         const struct knob_values *knobs = &data->results->files[data->configs[c]].knobs;
-        char value[KNOB_TEXT_BYTES] = "";
+        char text[KNOB_TEXT_BYTES];
+        const char *value = "";
         size_t i = 0;
         if (condition && (knob == KNOB_COUNT || !knob_is_set(knobs, knob)))
             return complain(EXIT_USAGE, "--condition %.60s: %.300s has no such knob", condition,
                             data->results->files[data->configs[c]].path);
         if (condition)
-            snprintf(value, sizeof value, "%s", KNOBS[knob].of == KNOB_OF_IMAGES
-                                                    ? knob_size_text(knobs, value) : knob_value_text(knobs, knob, value));
+            value = KNOBS[knob].of == KNOB_OF_IMAGES ? knob_size_text(knobs, text) : knob_value_text(knobs, knob, text);
         while (i < report->part_count && strcmp(report->parts[i].value, value)) i++;
         if (i == report->part_count) {
             report->parts = grown(report->parts, report->part_count, sizeof *report->parts);
             memset(&report->parts[report->part_count++], 0, sizeof *report->parts);
-            memcpy(report->parts[i].value, value, sizeof value);
+            snprintf(report->parts[i].value, sizeof report->parts[i].value, "%s", value);
             report->parts[i].budget_ms = report->settings->options.budget_ms;
         }
         report->parts[i].configs = grown(report->parts[i].configs, report->parts[i].config_count, sizeof(size_t));
@@ -217,9 +220,11 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_format(&line, ", of which %s is luck; --by FIELD fits a lookup to what is known of a sample.",
                         number_formatted("%.1f", 100 * luck->gain).text);
     } else {
-        const char *says = lookup->gain_low > 0 ? "beats the best static by"
-                           : lookup->gain_high < 0 ? "loses to the best static:"
-                                                   : "is not shown to beat the best static:";
+        const char *says = lookup->gain_high < 0 ? "loses to the best static:"
+                           : !(lookup->gain_low > 0) ? "is not shown to beat the best static:"
+                           : lookup->mix_gain_low > 0
+                               ? "beats the best static by"
+                               : "is not shown to beat a random mix of two configurations; it beats the best static by";
         text_add_string(&line, "A lookup by ");
         add_fields_text(report->data, &line);
         text_add_format(&line, " %s %s points at ", says, points_of(lookup).text);
@@ -326,17 +331,28 @@ void policy_report_free(struct policy_report *report) {
 }
 
 /* ---- tables */
+/* Returns 1 for static, mixture and luck. */
+static int is_baseline(const struct policy_row *item) {
+    return !strcmp(item->name, "static") || !strcmp(item->name, "mixture") || !strcmp(item->name, "luck");
+}
 static void put_points(const void *item, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     const vp_policy_row *row = &((const struct policy_row *)item)->row;
     (void)context;
     snprintf(own, CELL_BYTES, "%s", points_of(row).text);
     if (strcmp(((const struct policy_row *)item)->name, "static") && isfinite(row->gain)) cell_set_text(cell, own);
 }
+static void put_mix_points(const void *item, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const vp_policy_row *row = &((const struct policy_row *)item)->row;
+    (void)context;
+    snprintf(own, CELL_BYTES, "%s", number_estimate(100, row->mix_gain, row->mix_gain_low, row->mix_gain_high).text);
+    if (!is_baseline((const struct policy_row *)item)) cell_set_text(cell, own);
+}
 static const struct table_column POLICIES[] = {
     {CELL(struct policy_row, name), "name", "policy"},
     {CELL_RANGE(struct policy_row, row.accuracy, row.accuracy_low, row.accuracy_high), "accuracy", "accuracy",
      .range_key = "accuracy_interval"},
     {CELL_MADE(put_points), NULL, "points over static"},
+    {CELL_MADE(put_mix_points), NULL, "over mixture"},
     {CELL(struct policy_row, row.mean_ms), "mean_ms", "mean, ms", .is_measured = 1},
     {CELL(struct policy_row, row.p50_ms), "p50_ms", "P50", .is_measured = 1},
     {CELL(struct policy_row, row.p95_ms), "p95_ms", "P95", .is_measured = 1},
@@ -410,9 +426,9 @@ void policy_document(const struct policy_report *report, struct document *docume
         document_text(document, BLOCK_LINE, "%s", report->verdict.items[i]);
     for (size_t i = 0; i < report->part_count && !report->is_curve; i++) {
         const struct table table = policies_table(&report->parts[i]);
-        document_text(document, BLOCK_HEADING, "%s%s%s%zu samples, %zu configurations, %s of %s at most %s ms",
+        document_text(document, BLOCK_HEADING, "%s%s%s%s%zu samples, %zu configurations, %s of %s at most %s ms",
                       report->parts[i].value[0] ? report->settings->condition : "",
-                      report->parts[i].value[0] ? "=" : "", report->parts[i].value[0] ? report->parts[i].value : "",
+                      report->parts[i].value[0] ? "=" : "", report->parts[i].value, report->parts[i].value[0] ? ": " : "",
                       report->data->sample_count, report->parts[i].config_count,
                       BUDGET_WORDS[report->settings->options.budget], METRIC_KEYS[report->settings->axis],
                       number_plain(report->parts[i].budget_ms).text);
@@ -430,12 +446,14 @@ static void put_rows(vp_json_writer *writer, const char *key, const struct polic
     PUT(writer, KEY_ARRAY(key));
     for (size_t i = 0; i < count; i++) {
         const vp_policy_row *row = &rows[i].row;
-        const int is_static = !strcmp(rows[i].name, "static");
+        const int is_static = !strcmp(rows[i].name, "static"), is_base = is_baseline(&rows[i]);
         PUT(writer, KEY_OBJECT(NULL));
         table_put_row(writer, &table, i);
         PUT(writer, KEY("beats_static_points", is_static ? (double)NAN : 100 * row->gain),
             KEY_RANGE("beats_static_interval", is_static ? (double)NAN : 100 * row->gain_low, 100 * row->gain_high),
-            END_OBJECT);
+            KEY("beats_mixture_points", is_base ? (double)NAN : 100 * row->mix_gain),
+            KEY_RANGE("beats_mixture_interval", is_base ? (double)NAN : 100 * row->mix_gain_low,
+                      100 * row->mix_gain_high), END_OBJECT);
     }
     PUT(writer, END_ARRAY);
 }

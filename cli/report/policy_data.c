@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/json_stream.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,7 +240,7 @@ void policy_put_choice(vp_json_writer *writer, const struct policy_data *data, s
 /* Reads a line. The search for its sample begins after the one before: files usually keep the order. */
 static int read_choice(const struct policy_data *data, const vp_json *json, const char *place, size_t *next,
                        struct policy_choices *choices) {
-    char *id = json_text(json, vp_json_get(json, 0, "id"));
+    char *id = node_is(json, 0, VP_JSON_OBJECT) ? json_text(json, vp_json_get(json, 0, "id")) : NULL;
     size_t matches = 0, sample = *next, tried = 0;
     if (!id) return complain(EXIT_INPUT, "%s: expected {\"id\": ID, \"knobs\": {KNOB: VALUE}} or \"config\"", place);
     for (; tried < data->sample_count; tried++, sample++) {
@@ -267,7 +268,7 @@ static int read_choices(const struct policy_data *data, const char *path, struct
     int64_t number = 0;
     int code = 0;
     FILE *file = fopen(path, "rb");
-    if (!file) return complain_result(EXIT_INPUT, path, VP_ERR_READ, NULL);
+    if (!file) return complain(EXIT_INPUT, "--choices: %s: %s", path, strerror(errno));
     choices->file = path;
     choices->of = resize(NULL, data->sample_count + 1, sizeof *choices->of);
     memset(choices->of, 255, data->sample_count * sizeof *choices->of);
@@ -279,7 +280,7 @@ static int read_choices(const struct policy_data *data, const char *path, struct
         code = result != VP_OK ? complain_result(EXIT_INPUT, place, result, &error)
                                : read_choice(data, &line.json, place, &next, choices);
     }
-    if (!code && ferror(file)) code = complain_result(EXIT_INPUT, path, VP_ERR_READ, NULL);
+    if (!code && ferror(file)) code = complain(EXIT_INPUT, "--choices: %s: cannot be read", path);
     fclose(file);
     FREE_ALL(text, line.nodes);
     return code;

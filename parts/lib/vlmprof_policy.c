@@ -37,7 +37,7 @@ typedef struct vp_impl_cell { uint32_t parent, level, start, end; } vp_impl_cell
     X(uint32_t, best, k + 1) X(uint32_t, mix, 2 * (k + 1)) X(double, mix_share, k + 1) \
     X(uint32_t, lookup, n) X(uint32_t, oracle, n) X(uint32_t, lightest, n) X(vp_impl_step, oracle_steps, m) \
     X(uint32_t, strata, m) X(uint32_t, begin, m) /* [c, n] samples by stratum; the stratum's first place */ \
-    X(double, pairs, 4 * n) X(vp_impl_key, keys, 2 * n) X(uint32_t, index, 2 * n) X(double, moments, 6 * rows) \
+    X(double, pairs, 4 * n) X(vp_impl_key, keys, 2 * n) X(uint32_t, index, 2 * n) X(double, moments, 9 * rows) \
     /* of the solver: [groups] */ \
     X(uint32_t, rows, n) X(uint32_t, pick, n) X(uint32_t, at, n + 1) X(uint32_t, first, n + 1) \
     X(double, loss_sum, n + 1) X(double, weight_sum, n + 1) X(double, light, n + 1) X(double, heavy, n + 1) \
@@ -503,12 +503,13 @@ static double vp_impl_variance(double sum, double squares, double count) {
 }
 static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row, double *moments) {
     const double overhead = policy >= VP_POLICY_LOOKUP ? work->options->overhead_ms : 0.0;
-    double *latency = work->pairs, *share = work->pairs + 2 * work->n, within = 0.0, squares[2] = {0}, place = 0.0;
+    double *latency = work->pairs, *share = work->pairs + 2 * work->n, within = 0.0, squares[3] = {0}, place = 0.0;
     size_t count = 0;
     memset(row, 0, sizeof *row);
     for (size_t i = 0; i < work->n; i++) {
         const double accuracy = vp_impl_expected(work, policy, i);
         const double gain = accuracy - vp_impl_expected(work, VP_POLICY_STATIC, i);
+        const double mix_gain = accuracy - vp_impl_expected(work, VP_POLICY_MIXTURE, i);
         const double second = policy == VP_POLICY_MIXTURE ? work->mix_share[work->fold[i]] : 0.0;
         row->missing += accuracy != accuracy;
         if (accuracy != accuracy) continue;
@@ -517,6 +518,8 @@ static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row,
         row->gain += gain;
         squares[0] += accuracy * accuracy;
         squares[1] += gain * gain;
+        row->mix_gain += mix_gain;
+        squares[2] += mix_gain * mix_gain;
         for (int part = 0; part <= (second > 0.0); part++) {
             const size_t choice = part ? work->mix[2 * work->fold[i] + 1] : vp_impl_choice(work, policy, i);
             share[count] = part ? second : 1.0 - second;
@@ -528,10 +531,12 @@ static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row,
         }
     }
     const double n = (double)row->samples;
-    moments[4] = vp_impl_variance(row->accuracy, squares[0], n) / n;
-    moments[5] = vp_impl_variance(row->gain, squares[1], n) / n;
+    moments[6] = vp_impl_variance(row->accuracy, squares[0], n) / n;
+    moments[7] = vp_impl_variance(row->gain, squares[1], n) / n;
+    moments[8] = vp_impl_variance(row->mix_gain, squares[2], n) / n;
     row->accuracy /= n;
     row->gain /= n;
+    row->mix_gain /= n;
     row->mean_ms /= n;
     row->share_within = within / n;
     if (policy < VP_POLICY_GIVEN) {
@@ -555,12 +560,13 @@ static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row,
 }
 /* Accuracy and gain in a resample whose selections were made. The oracle's are those of the relaxation. */
 static void vp_impl_rejudge(const vp_impl_work *work, size_t policy, double *result) {
-    double sum = 0.0, fixed = 0.0, count = 0.0, used = 0.0;
+    double sum = 0.0, fixed = 0.0, mixed = 0.0, count = 0.0, used = 0.0;
     for (size_t i = 0; i < work->n; i++) {
         const double many = work->many[i], own = vp_impl_expected(work, policy, i);
         if (!(many > 0.0) || own != own) continue;
         count += many;
         fixed += many * vp_impl_expected(work, VP_POLICY_STATIC, i);
+        mixed += many * vp_impl_expected(work, VP_POLICY_MIXTURE, i);
         sum += many * (policy == VP_POLICY_ORACLE ? work->value[i * work->c + work->lightest[i]] : own);
         used += many * work->weight[i * work->c + work->lightest[i]];
     }
@@ -573,6 +579,7 @@ static void vp_impl_rejudge(const vp_impl_work *work, size_t policy, double *res
     }
     result[0] = sum / count;
     result[1] = (sum - fixed) / count;
+    result[2] = (sum - mixed) / count;
 }
 static void vp_impl_intervals(vp_impl_work *work, vp_policy_row *rows, vp_random *random) {
     const double z = vp_normal_quantile(0.5 + 0.5 * work->options->confidence);
@@ -582,20 +589,21 @@ static void vp_impl_intervals(vp_impl_work *work, vp_policy_row *rows, vp_random
         for (size_t i = 0; i < work->n; i++) work->many[vp_random_below(random, (uint64_t)work->n - 1)] += 1.0;
         for (size_t fold = 0; fold < work->k; fold++) vp_impl_fit(work, fold, VP_IMPL_RESAMPLE_NODES);
         for (size_t r = 0; r < work->rows_count; r++) { /* sums and squares of the differences from the estimate */
-            double result[2];
+            const double estimate[3] = {rows[r].accuracy, rows[r].gain, rows[r].mix_gain};
+            double result[3];
             vp_impl_rejudge(work, r, result);
-            for (int i = 0; i < 2 && !(result[0] != result[0]); i++) { /* NaN: none of a given policy's samples */
-                const double more = result[i] - (i ? rows[r].gain : rows[r].accuracy);
-                work->moments[6 * r + (size_t)(2 * i)] += more;
-                work->moments[6 * r + (size_t)(2 * i + 1)] += more * more;
+            for (int i = 0; i < 3 && !(result[0] != result[0]); i++) { /* NaN: none of a given policy's samples */
+                const double more = result[i] - estimate[i];
+                work->moments[9 * r + (size_t)(2 * i)] += more;
+                work->moments[9 * r + (size_t)(2 * i + 1)] += more * more;
             }
         }
     }
     for (size_t r = 0; r < work->rows_count; r++) {
-        const double *moments = work->moments + 6 * r, count = (double)resamples;
-        double reach[2];
-        for (int i = 0; i < 2; i++) {
-            const double again = vp_impl_variance(moments[2 * i], moments[2 * i + 1], count), fixed = moments[4 + i];
+        const double *moments = work->moments + 9 * r, count = (double)resamples;
+        double reach[3];
+        for (int i = 0; i < 3; i++) {
+            const double again = vp_impl_variance(moments[2 * i], moments[2 * i + 1], count), fixed = moments[6 + i];
             reach[i] = z * sqrt(fixed + VP_IMPL_RESELECTED * (again > fixed ? again - fixed : 0.0));
             if (!resamples || r == VP_POLICY_LUCK) reach[i] = (double)NAN;
         }
@@ -603,6 +611,8 @@ static void vp_impl_intervals(vp_impl_work *work, vp_policy_row *rows, vp_random
         rows[r].accuracy_high = reach[0] > 1.0 - rows[r].accuracy ? 1.0 : rows[r].accuracy + reach[0];
         rows[r].gain_low = reach[1] > 1.0 + rows[r].gain ? -1.0 : rows[r].gain - reach[1];
         rows[r].gain_high = reach[1] > 1.0 - rows[r].gain ? 1.0 : rows[r].gain + reach[1];
+        rows[r].mix_gain_low = reach[2] > 1.0 + rows[r].mix_gain ? -1.0 : rows[r].mix_gain - reach[2];
+        rows[r].mix_gain_high = reach[2] > 1.0 - rows[r].mix_gain ? 1.0 : rows[r].mix_gain + reach[2];
     }
 }
 
@@ -749,8 +759,8 @@ VP_API vp_result vp_policy_compute(const vp_policy_outcomes *outcomes, const vp_
     }
     for (size_t fold = 0; fold < work.k; fold++) vp_impl_fit(&work, fold, VP_IMPL_NODES);
     work.feasible[VP_POLICY_MIXTURE] = work.feasible[VP_POLICY_STATIC];
-    memset(work.moments, 0, 6 * work.rows_count * sizeof(double));
-    for (size_t r = 0; r < work.rows_count; r++) vp_impl_judge(&work, r, rows + r, work.moments + 6 * r);
+    memset(work.moments, 0, 9 * work.rows_count * sizeof(double));
+    for (size_t r = 0; r < work.rows_count; r++) vp_impl_judge(&work, r, rows + r, work.moments + 9 * r);
     vp_policy_row *row = rows + VP_POLICY_LUCK;
     row->mean_ms = row->p50_ms = row->p95_ms = row->share_within = (double)NAN;
     row->gain = luck;

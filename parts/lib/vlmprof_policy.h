@@ -64,6 +64,8 @@ typedef struct vp_policy_row {
     double mean_ms, p50_ms, p95_ms;
     double share_within;             /* share of the samples with a latency within the budget; NaN for luck */
     double gain, gain_low, gain_high; /* accuracy - static's, on the same samples */
+    /* accuracy - mixture's: a table by a field that says nothing also gains over static, since it shares the time */
+    double mix_gain, mix_gain_low, mix_gain_high;
     /* the most accuracy that a complete search could add on the samples it was fitted to; 0: optimal */
     double gap;
     size_t samples, missing; /* samples judged; those that a given policy left out, or whose choice failed */
