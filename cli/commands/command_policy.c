@@ -28,7 +28,8 @@ static const struct option_spec POLICY_OPTIONS[] = {
     {"condition", TEXT, "KNOB", NULL, 0, 0, NULL,
      "fit a policy for each value of a knob that is not chosen, such as request_rate, and judge each table with the "
      "other values", .needs = "budget_ms"},
-    {"overhead_ms", REAL, "MS", "0", 0, 1000000, NULL, "time of choosing, added to each request but static and mixture"},
+    {"overhead_ms", REAL, "MS", "0", 0, 1000000, NULL,
+     "time of choosing, added to requests of all but static and mixture"},
     {"folds", COUNT, "K", "5", 2, 20, NULL, "folds of the cross-validation of static, mixture and lookup"},
     OPTION_LATENCY,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},

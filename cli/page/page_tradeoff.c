@@ -30,7 +30,9 @@ static int box_is_free(const struct boxes *boxes, struct box wanted) {
     return 1;
 }
 static void box_take(struct boxes *boxes, double x, double y, double width, double height) {
-    if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = (struct box){x, y, width, height};
+    struct box box;
+    box.x = x; box.y = y; box.width = width; box.height = height;
+    if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = box;
 }
 /* Writes a point's name next to it, if there is room. Otherwise the name is omitted; it is in the table and the mark's
  * title. */
@@ -39,7 +41,8 @@ static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y
     double px = text_px(text);
     for (int side = 1; side >= 0; side--) { /* tries the left first, because no point of a front is above it */
         for (size_t i = 0; i < sizeof corners / sizeof corners[0] && boxes->count < BOXES_MOST; i++) {
-            const struct box box = {side ? x - corners[i].x - px : x + corners[i].x, y + corners[i].y - 11, px, 14};
+            const struct box box = {.x = side ? x - corners[i].x - px : x + corners[i].x, .y = y + corners[i].y - 11,
+                .width = px, .height = 14};
             if (box.x < plot->x.from + 2 || box.x + px > plot->x.to - 2 || box.y < plot->y.to
                 || box.y + 14 > plot->y.from || !box_is_free(boxes, box))
                 continue;
@@ -276,8 +279,8 @@ static void interaction_line(struct plot *plot, const struct report *report, con
             effect_of(tradeoff, pair->which, VP_EFFECT_PAIR, pair->knob_a, i, pair->knob_b, level_b);
         double mean = pair_mean(tradeoff, pair->which, pair->knob_a, i, pair->knob_b, level_b);
         char title[512], first[KNOB_TEXT_BYTES], second[KNOB_TEXT_BYTES];
-        const vp_estimate over = {effect_value(effect), effect ? effect->low : (double)NAN,
-                                  effect ? effect->high : (double)NAN};
+        const vp_estimate over = {.value = effect ? effect->estimate : 0, .low = effect ? effect->low : (double)NAN,
+            .high = effect ? effect->high : (double)NAN};
         snprintf(title, sizeof title, "%s %s, %s %s: %s\nbeyond the sum of both: %s", KNOBS[kind_a].axis,
                  report_level_text(tradeoff, report->results, kind_a, i, first), KNOBS[kind_b].axis,
                  report_level_text(tradeoff, report->results, kind_b, level_b, second), number_short(mean).text,

@@ -118,7 +118,7 @@ static int are_alike(const struct policy_data *data, const char *condition, size
         if (knob_is_axis(knob) && strcmp(KNOBS[knob].key, condition) && knob_compare(knob, left, right)) return 0;
     return 1;
 }
-/* Judges the table of each value with the outcomes of each value: does a choice made on a quiet machine hold on a busy
+/* Judges the table of each value with the outcomes of each value: is a choice made on a quiet machine right on a busy
  * one? */
 static int exchange_tables(struct policy_report *report) {
     const struct policy_data *data = report->data;
@@ -133,8 +133,8 @@ static int exchange_tables(struct policy_report *report) {
             for (size_t i = 0; i < n; i++) {
                 const size_t chosen = report->parts[from].configs[report->parts[from].table.lookup[i]];
                 size_t c = 0;
-                while (c < again.config_count && !are_alike(data, report->settings->condition, chosen, again.configs[c]))
-                    c++;
+                while (c < again.config_count
+                       && !are_alike(data, report->settings->condition, chosen, again.configs[c])) c++;
                 choices[from * n + i] = c < again.config_count ? (int32_t)again.configs[c] : -1;
             }
         }
@@ -203,14 +203,16 @@ static void add_budget(const struct policy_report *report, double budget_ms, str
 }
 static void judge_part(const struct policy_report *report, const struct policy_part *part, struct text_list *verdict) {
     const vp_policy_row *first = row_of(part, "static"), *mixture = row_of(part, "mixture"),
-                        *lookup = row_of(part, "lookup"), *oracle = row_of(part, "oracle"), *luck = row_of(part, "luck");
+                        *lookup = row_of(part, "lookup"), *oracle = row_of(part, "oracle"),
+                        *luck = row_of(part, "luck");
     struct text_buffer line = {NULL, 0, 0};
     if (part->value[0]) text_add_format(&line, "%s=%s: ", report->settings->condition, part->value);
     if (part->config_count == 1) text_add_string(&line, "There is one configuration, so there is nothing to choose.");
     else if (!oracle->feasible) {
         text_add_string(&line, "No policy meets ");
         add_budget(report, part->budget_ms, &line);
-        text_add_format(&line, ": the fastest configurations take %s ms in the mean.", number_short(oracle->mean_ms).text);
+        text_add_format(&line, ": the fastest configurations take a mean of %s ms.",
+                        number_short(oracle->mean_ms).text);
     } else if (!(oracle->gain > 0)) {
         text_add_string(&line, "No choice by sample answers better than the best single configuration, not even an "
                                "oracle's.");
@@ -277,7 +279,7 @@ static void add_notes(const struct policy_report *report, struct text_list *note
     if (data->dropped)
         text_list_add(notes, "%zu samples are left out, because a configuration lacks them", data->dropped);
     if (data->sample_count < SAMPLES_ENOUGH)
-        text_list_add(notes, "%zu sample%s: too few for a table that holds on others", data->sample_count,
+        text_list_add(notes, "%zu sample%s: too few for a table that is right for others", data->sample_count,
                       plural_s((int64_t)data->sample_count));
     for (size_t f = 0; f < data->field_count; f++) {
         size_t unknown = 0;
@@ -428,7 +430,8 @@ void policy_document(const struct policy_report *report, struct document *docume
         const struct table table = policies_table(&report->parts[i]);
         document_text(document, BLOCK_HEADING, "%s%s%s%s%zu samples, %zu configurations, %s of %s at most %s ms",
                       report->parts[i].value[0] ? report->settings->condition : "",
-                      report->parts[i].value[0] ? "=" : "", report->parts[i].value, report->parts[i].value[0] ? ": " : "",
+                      report->parts[i].value[0] ? "=" : "", report->parts[i].value,
+                      report->parts[i].value[0] ? ": " : "",
                       report->data->sample_count, report->parts[i].config_count,
                       BUDGET_WORDS[report->settings->options.budget], METRIC_KEYS[report->settings->axis],
                       number_plain(report->parts[i].budget_ms).text);

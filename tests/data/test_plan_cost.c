@@ -240,7 +240,6 @@ int main(void) {
     CHECK_INT(model_load_preset(&tiny), 0);
     RUN_TESTS(test_measured, test_counted, test_counts, test_memory, test_plan, test_started);
     model_free(&tiny);
-    program_end();
     free(json_nodes);
-    return check_done("test_plan_cost");
+    return program_done("test_plan_cost");
 }
