@@ -73,7 +73,7 @@ static void draw_curve(struct text_buffer *out, const struct policy_report *curv
     for (int line = LINE_COUNT; line-- > 0;) draw_line(&plot, curve, line);
     plot_close(&plot);
 }
-/* Returns 1 if a data set has several configurations with times and scores of 0 to 1. A load is no choice. */
+/* Returns 1 if a data set has several configurations with times and scores of 0 to 1, and no load. */
 static int has_choices(const struct report *report, const struct tradeoff *tradeoff) {
     int is_good = !tradeoff->reason[0] && tradeoff->accuracy && tradeoff->config_count > 1
                   && !strcmp(TERMS[report->settings.axis].unit, "ms");
