@@ -166,8 +166,8 @@ typedef struct vp_latency_prediction { double stage[VP_LATENCY_STAGE_COUNT], tot
  * returns: VP_OK; VP_ERR_RANGE as vp_latency_row */
 VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request,
                                     vp_latency_prediction *prediction);
-/* Interval of a new measurement of a stage. It includes the line of `affine`, but not its uncertainty. It does not go below 0
- * if the value does not. returns: as vp_linear_interval */
+/* Interval of a new measurement of a stage. It includes the line of `affine`, but not its uncertainty. It does not go
+ * below 0 if the value does not. returns: as vp_linear_interval */
 VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage,
                                      const vp_latency_request *request, double level, vp_linear_range *range);
 /* Distribution-free limits of a new measurement; valid for bimodal, heavy-tailed and skewed times. */
