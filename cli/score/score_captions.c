@@ -116,8 +116,7 @@ static int captions_score(const struct captions *captions, const char *source, s
     }
     scored->each = resize(NULL, scored->scored_count, sizeof *scored->each);
     if (scored->scored_count)
-        result = vp_caption_corpus(images, scored->scored_count, VP_CAPTION_TOKENISED, scored->each, &scored->corpus,
-                                   &error);
+        result = vp_caption_corpus(images, scored->scored_count, scored->each, &scored->corpus, &error);
     free(images);
     if (result == VP_OK) return 0;
     free(scored->each);
