@@ -23,7 +23,8 @@ static void write_sample(FILE *f, const sweep *s, int id, int tokens, int k, int
     double total = 1 + vit + prefill + decode, accuracy = has_high_scores ? id % 4 > 0 || k < 2 : floor(10 * (0.2 + 0.5 * noise() + 0.02 * b + 0.02 * k)) / 10;
     fprintf(f, "%s{\"sample_id\": %d, \"output_tokens\": %.0f, \"actual_num_crops\": %.0f, \"actual_vision_tokens\": %d, \"input_text_tokens\": %.0f, "
             "\"actual_text_tokens\": %.0f, \"total_sequence_length\": %.0f, \"accuracy\": %.1f, \"T_vision_total\": %.6f, \"T_LLM_prefill\": %.6f, "
-            "\"T_LLM_decode\": %.6f, \"T_total\": %.6f, \"T_decode_per_token\": %.6f, \"TTFT\": %.6f, \"metadata\": {\"kind\": \"k%d\"}", id ? ",\n" : "", id, outs, views - 1, tokens, text, text,
+            "\"T_LLM_decode\": %.6f, \"T_total\": %.6f, \"T_decode_per_token\": %.6f, \"TTFT\": %.6f, "
+            "\"metadata\": {\"kind\": \"k%d\"}", id ? ",\n" : "", id, outs, views - 1, tokens, text, text,
             sequence, accuracy > 1 ? 1 : accuracy, vit, prefill, decode, total, decode / (outs - 1), 1 + vit + prefill, id % 2);
     if (s->has_stages) {
         fprintf(f, ", \"unaccounted\": 0.01, \"closure\": 0.999, \"stages\": {\"preprocess\": 0.99, \"vit\": %.6f, \"prefill\": %.6f, \"decode\": %.6f}, "
