@@ -207,6 +207,9 @@ VP_EXTERN_C_END
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TORCH_TRACE_IMPLEMENTATION)) \
     && !defined(VLMPROF_TORCH_TRACE_IMPLEMENTATION_DONE)
 #define VLMPROF_TORCH_TRACE_IMPLEMENTATION_DONE
+#ifndef VLMPROF_TRACE_PRIVATE_DONE
+#include "vlmprof_trace.h"
+#endif
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

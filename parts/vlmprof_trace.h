@@ -393,13 +393,13 @@ VP_API vp_result vp_trace_open(const char *path, vp_json_sink sink, void *user, 
     *trace = made;
     return VP_OK;
 }
-/* Removes an incomplete file; never a device, a pipe or a link. */
+/* Removes an incomplete file; never a device or a pipe, nor a link where lstat is declared (strict ISO C hides it). */
 static void vp_impl_trace_discard(const char *path) {
     struct stat found;
-#ifdef _WIN32
-    if (!stat(path, &found) && (found.st_mode & S_IFMT) == S_IFREG) remove(path);
+#if defined(S_IFLNK) && !defined(_WIN32)
+    if (!lstat(path, &found) && S_ISREG(found.st_mode)) remove(path);
 #else
-    if (!lstat(path, &found) && (found.st_mode & S_IFMT) == S_IFREG) remove(path);
+    if (!stat(path, &found) && S_ISREG(found.st_mode)) remove(path);
 #endif
 }
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error) {

@@ -86,7 +86,7 @@ for cross in "$windows $wine" "$arm $qemu -cpu max"; do
     for sample in samples/*.c; do run "$sample: ${prefix}gcc" ${prefix}gcc -std=c11 $flags "$sample" -o "$work/$(basename "$sample" .c).exe" -lm -lpthread; done
     run "samples/05_ranges.cpp: ${prefix}g++" ${prefix}g++ -std=c++17 $flags samples/05_ranges.cpp -o "$work/05_ranges.exe" -lm
     tests="test_portable"
-    if [ $prefix = $arm ]; then tests="test_portable test_tiler test_sampler test_timer test_json"; fi
+    if [ $prefix = $arm ]; then tests="test_portable test_tiler test_json"; fi
     for test in $tests; do
         run "$test: ${prefix}gcc" ${prefix}gcc -std=c11 -D_DEFAULT_SOURCE -O1 $flags -DVLMPROF_IMPLEMENTATION= tests/*/"$test.c" -o "$work/$test.exe" -lm
     done

@@ -265,8 +265,10 @@ static int print_predictions_json(const struct estimator *estimator, const struc
 }
 /* The counts are before full_blocks without gaps; padding follows them. */
 static int is_same_request(const vp_latency_request *a, const vp_latency_request *b) {
-    return !memcmp(&a->views, &b->views, offsetof(vp_latency_request, dropped_tokens) + sizeof a->dropped_tokens)
-           && a->full_blocks == b->full_blocks && !memcmp(a->own, b->own, sizeof a->own);
+    int is_same = !memcmp(&a->views, &b->views, offsetof(vp_latency_request, dropped_tokens) + sizeof a->dropped_tokens)
+                  && a->full_blocks == b->full_blocks;
+    for (int i = 0; i < VP_LATENCY_OWN; i++) is_same &= a->own[i] == b->own[i];
+    return is_same;
 }
 static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};

@@ -254,19 +254,13 @@ struct divergence_summary divergences_summary(const struct divergence *divergenc
 }
 void put_fidelity_row(vp_json_writer *writer, const struct fidelity *fidelity) {
     const struct divergence_summary kl = divergences_summary(fidelity->divergences, (size_t)fidelity->divergence_count);
-    struct fidelity_row row;
-    row.baseline = fidelity->baseline;
-    row.kl_divergence_mean = kl.mean;
-    row.kl_divergence_median = kl.median;
-    row.kl_divergence_p99 = kl.p99;
-    row.kl_divergence_max = kl.most;
-    row.kl_divergence_mean_at_most = kl.mean_at_most;
-    row.top1_agreement = fidelity->positions ? (double)fidelity->top1_count / fidelity->positions : (double)NAN;
-    row.answer_agreement = fidelity->answers_equal < 0 ? (double)NAN : fidelity->answers_equal;
-    row.first_difference_index = fidelity->first_difference;
-    row.first_difference_margin = fidelity->margin;
-    row.first_difference_baseline_margin = fidelity->baseline_margin;
-    row.fidelity_tokens = fidelity->positions;
-    row.fidelity_reason = fidelity->reason;
+    struct fidelity_row row = {.baseline = fidelity->baseline, .kl_divergence_mean = kl.mean,
+        .kl_divergence_median = kl.median, .kl_divergence_p99 = kl.p99, .kl_divergence_max = kl.most,
+        .kl_divergence_mean_at_most = kl.mean_at_most,
+        .top1_agreement = fidelity->positions ? (double)fidelity->top1_count / fidelity->positions : (double)NAN,
+        .answer_agreement = fidelity->answers_equal < 0 ? (double)NAN : fidelity->answers_equal,
+        .first_difference_index = fidelity->first_difference, .first_difference_margin = fidelity->margin,
+        .first_difference_baseline_margin = fidelity->baseline_margin, .fidelity_tokens = fidelity->positions,
+        .fidelity_reason = fidelity->reason};
     fields_put(writer, &FIDELITY, &row);
 }

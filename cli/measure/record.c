@@ -54,27 +54,19 @@ void put_point_layout(vp_json_writer *writer, const struct point *point) {
     const int64_t image_count = point->cuts && point->cuts->count > 1 ? point->cuts->count : 0;
     int32_t *tokens = image_count ? resize(NULL, (size_t)image_count, sizeof *tokens) : NULL;
     const struct field_ints each = {tokens, image_count};
-    struct sizes sizes;
     for (int64_t i = 0; i < image_count; i++) tokens[i] = point->cuts->each[i].feature_tokens;
-    sizes.tier = knob_text(point->knobs, KNOB_TIER);
-    sizes.target_vision_tokens = layout ? point->target_tokens : -1;
-    sizes.target_crops = layout ? point->target_crops : -1;
-    sizes.top_k = number_of_knob(point->knobs, KNOB_TOP_K);
-    sizes.num_active_blocks = number_of_knob(point->knobs, KNOB_BLOCKS);
-    sizes.theoretical_num_crops = layout ? layout->crops : -1;
-    sizes.theoretical_tiling = layout_tiling(layout);
-    sizes.theoretical_image_size = layout_canvas(layout);
-    sizes.theoretical_vision_tokens = layout ? layout->theoretical_tokens : -1;
-    sizes.actual_num_crops = layout ? layout->crops : -1;
-    sizes.actual_tiling = layout_tiling(layout);
-    sizes.actual_image_size = layout_canvas(layout);
-    sizes.actual_vision_tokens = layout ? layout->feature_tokens : -1;
-    sizes.num_images = image_count ? image_count : -1;
-    sizes.num_views = image_count ? layout->views : -1;
-    sizes.vision_tokens_of_images = each;
-    sizes.input_text_tokens = point->sample->tokens.count;
-    sizes.actual_text_tokens = point->sample->tokens.count;
-    sizes.total_sequence_length = -1;
+    struct sizes sizes = {.tier = knob_text(point->knobs, KNOB_TIER),
+        .target_vision_tokens = layout ? point->target_tokens : -1, .target_crops = layout ? point->target_crops : -1,
+        .top_k = number_of_knob(point->knobs, KNOB_TOP_K),
+        .num_active_blocks = number_of_knob(point->knobs, KNOB_BLOCKS),
+        .theoretical_num_crops = layout ? layout->crops : -1, .theoretical_tiling = layout_tiling(layout),
+        .theoretical_image_size = layout_canvas(layout),
+        .theoretical_vision_tokens = layout ? layout->theoretical_tokens : -1,
+        .actual_num_crops = layout ? layout->crops : -1, .actual_tiling = layout_tiling(layout),
+        .actual_image_size = layout_canvas(layout), .actual_vision_tokens = layout ? layout->feature_tokens : -1,
+        .num_images = image_count ? image_count : -1, .num_views = image_count ? layout->views : -1,
+        .vision_tokens_of_images = each, .input_text_tokens = point->sample->tokens.count,
+        .actual_text_tokens = point->sample->tokens.count, .total_sequence_length = -1};
     if (layout || !point->sample->images.count)
         sizes.total_sequence_length =
             !point->sample->tokens.no_bos + (layout ? layout->image_tokens : 0) + point->sample->tokens.count;
@@ -115,19 +107,12 @@ void put_served_layout(vp_json_writer *writer, const struct point *point, const 
     fields_put(writer, &RESULT_SIZES, &sizes);
 }
 static void put_served_run(vp_json_writer *writer, const struct served *served) {
-    struct served_result result;
-    result.usage = served->usage;
-    result.model = served->model;
-    result.finish_reason = served->finish_reason;
-    result.pieces = (int64_t)served->piece_count;
-    result.attempts = served->attempts;
-    result.new_connection = served->is_new_connection;
-    result.streamed = served->is_streamed;
-    result.image_dropped = served->image_dropped;
-    result.sent_ms = served_ms(served->sent_ns);
-    result.headers_ms = served_ms(served->headers_ns);
-    result.first_output_ms = served_ms(served->first_output_ns);
-    result.server_timings = served->timings;
+    struct served_result result = {.usage = served->usage, .model = served->model,
+        .finish_reason = served->finish_reason, .pieces = (int64_t)served->piece_count, .attempts = served->attempts,
+        .new_connection = served->is_new_connection, .streamed = served->is_streamed,
+        .image_dropped = served->image_dropped, .sent_ms = served_ms(served->sent_ns),
+        .headers_ms = served_ms(served->headers_ns), .first_output_ms = served_ms(served->first_output_ns),
+        .server_timings = served->timings};
     PUT(writer, KEY_OBJECT(NULL));
     fields_put(writer, &SERVED_RESULT, &result);
     PUT(writer, END_OBJECT);
@@ -279,17 +264,13 @@ static struct field_ints token_ids(const struct point *point) {
 }
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *outcome) {
     const struct pass_result *run = first_run(point);
-    struct answer answer;
-    answer.accuracy = outcome->is_unparsed ? 0 : outcome->score;
-    answer.accuracy_reason = outcome->is_unparsed ? NULL : outcome->reason;
-    answer.pred = bytes_of(run);
-    answer.pred_cleaned = run ? outcome->cleaned : NULL;
-    answer.unparsed = run ? outcome->is_unparsed : -1;
-    answer.truncated = run && !point->ignore_eos ? is_truncated(run) : -1;
-    answer.empty = run && outcome->cleaned ? !outcome->cleaned[0] : -1;
-    answer.output_token_ids = token_ids(point);
-    answer.answers_equal_over_runs = run ? answers_are_equal(point->runs, point->run_count) : -1;
-    answer.prompt = point->sample->prompt;
+    struct answer answer = {.accuracy = outcome->is_unparsed ? 0 : outcome->score,
+        .accuracy_reason = outcome->is_unparsed ? NULL : outcome->reason, .pred = bytes_of(run),
+        .pred_cleaned = run ? outcome->cleaned : NULL, .unparsed = run ? outcome->is_unparsed : -1,
+        .truncated = run && !point->ignore_eos ? is_truncated(run) : -1,
+        .empty = run && outcome->cleaned ? !outcome->cleaned[0] : -1, .output_token_ids = token_ids(point),
+        .answers_equal_over_runs = run ? answers_are_equal(point->runs, point->run_count) : -1,
+        .prompt = point->sample->prompt};
     fields_put(writer, &ANSWER, &answer);
 }
 

@@ -176,7 +176,7 @@ static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, 
                   screen_height = bytes < 10 ? 0 : little16(file + 8);
     const size_t pixels = (size_t)screen_width * (size_t)screen_height;
     uint8_t *copy = resize(NULL, bytes, 1), *frame = NULL, *rgb;
-    struct gif gif;
+    struct gif gif = {0};
     int width = 0, height = 0, channels = 0;
     vp_result result = is_too_large(screen_width, screen_height)
                            ? vp_error_set(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels") : VP_OK;

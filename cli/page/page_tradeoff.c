@@ -41,11 +41,8 @@ static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y
     double px = text_px(text);
     for (int side = 1; side >= 0; side--) { /* tries the left first, because no point of a front is above it */
         for (size_t i = 0; i < sizeof corners / sizeof corners[0] && boxes->count < BOXES_MOST; i++) {
-            struct box box;
-            box.x = side ? x - corners[i].x - px : x + corners[i].x;
-            box.y = y + corners[i].y - 11;
-            box.width = px;
-            box.height = 14;
+            const struct box box = {.x = side ? x - corners[i].x - px : x + corners[i].x, .y = y + corners[i].y - 11,
+                .width = px, .height = 14};
             if (box.x < plot->x.from + 2 || box.x + px > plot->x.to - 2 || box.y < plot->y.to
                 || box.y + 14 > plot->y.from || !box_is_free(boxes, box))
                 continue;
@@ -282,10 +279,8 @@ static void interaction_line(struct plot *plot, const struct report *report, con
             effect_of(tradeoff, pair->which, VP_EFFECT_PAIR, pair->knob_a, i, pair->knob_b, level_b);
         double mean = pair_mean(tradeoff, pair->which, pair->knob_a, i, pair->knob_b, level_b);
         char title[512], first[KNOB_TEXT_BYTES], second[KNOB_TEXT_BYTES];
-        vp_estimate over;
-        over.value = effect ? effect->estimate : 0;
-        over.low = effect ? effect->low : (double)NAN;
-        over.high = effect ? effect->high : (double)NAN;
+        const vp_estimate over = {.value = effect ? effect->estimate : 0, .low = effect ? effect->low : (double)NAN,
+            .high = effect ? effect->high : (double)NAN};
         snprintf(title, sizeof title, "%s %s, %s %s: %s\nbeyond the sum of both: %s", KNOBS[kind_a].axis,
                  report_level_text(tradeoff, report->results, kind_a, i, first), KNOBS[kind_b].axis,
                  report_level_text(tradeoff, report->results, kind_b, level_b, second), number_short(mean).text,

@@ -25,17 +25,11 @@ int accuracies_are_equal(const struct tradeoff *tradeoff) {
 }
 
 vp_estimate point_latency(const vp_bootstrap_point *point) {
-    vp_estimate estimate;
-    estimate.value = point->latency;
-    estimate.low = point->latency_low;
-    estimate.high = point->latency_high;
+    const vp_estimate estimate = {.value = point->latency, .low = point->latency_low, .high = point->latency_high};
     return estimate;
 }
 vp_estimate point_accuracy(const vp_bootstrap_point *point) {
-    vp_estimate estimate;
-    estimate.value = point->accuracy;
-    estimate.low = point->accuracy_low;
-    estimate.high = point->accuracy_high;
+    const vp_estimate estimate = {.value = point->accuracy, .low = point->accuracy_low, .high = point->accuracy_high};
     return estimate;
 }
 

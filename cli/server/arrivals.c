@@ -157,7 +157,7 @@ int load_run(struct endpoint *endpoint, const struct load *load, const struct lo
     for (size_t i = 0; i < work->count && !code && !interrupted; i++)
         code = work->body(work->user, i, &block.counted[i]);
     vp_random_seed(&block.random, load->seed);
-    next_due(&block);
+    if (!load->concurrency) next_due(&block);
     block.begin_ns = vp_clock_ns() + AHEAD_NS / 2; /* the first requests are handed over before they are due, too */
     if (!code && work->count) code = block_loop(&block);
     if (block.in_flight) { /* the client releases them before their memory is freed */

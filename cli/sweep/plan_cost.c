@@ -250,6 +250,16 @@ static int64_t points_closed(const struct forecast *forecast) {
     const int64_t failed = forecast->points_failed - forecast->failing;
     return forecast->points_done + (failed > 0 ? failed : 0);
 }
+/* Seconds that so many runs of a configuration take: with a request rate the arrivals decide. */
+static double runs_seconds(const struct estimate *estimate, size_t index, int64_t runs) {
+    const struct configuration *configuration = &estimate->plan->configurations[index];
+    const char *rate = knob_text(&configuration->knobs, KNOB_RATE),
+               *streams = knob_text(&configuration->knobs, KNOB_CONCURRENCY);
+    const double blocks = ceil((double)runs / (double)configuration->set->count),
+                 ramps = rate || streams ? 2 * estimate->sweep->settings.ramp_s * blocks : 0;
+    if (rate) return ramps + (double)runs / strtod(rate, NULL);
+    return ramps + configuration_ms(estimate, index) / 1e3 * (double)runs / (streams ? strtod(streams, NULL) : 1);
+}
 static int64_t configuration_runs_left(const struct estimate *estimate, size_t index) {
     const struct forecast *forecast = &estimate->configurations[index];
     int64_t all = forecast->count * estimate->plan->settings.run_count,
@@ -323,7 +333,7 @@ static int look_ahead(struct estimate *estimate) {
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         int64_t left = configuration_runs_left(estimate, i);
         estimate->runs_left += left;
-        if (left) estimate->seconds += configuration_ms(estimate, i) / 1e3 * (double)left;
+        if (left) estimate->seconds += runs_seconds(estimate, i, left);
     }
     add_baseline_passes(estimate);
     estimate->resolution.accuracy = estimate->resolution.mean = estimate->resolution.p50 = (double)NAN;
@@ -347,10 +357,10 @@ static uint64_t all_bytes(const struct estimate *estimate) {
     }
     return sum;
 }
-/* The source of the expected time: "measured", "nothing left" or "none". */
+/* The source of the expected time: "measured", "arrivals" (nothing is measured yet), "nothing left" or "none". */
 static const char *time_source(const struct estimate *estimate) {
     if (!estimate->runs_left && !estimate->runs_measured) return "nothing left";
-    return isfinite(estimate->seconds) ? "measured" : "none";
+    return !isfinite(estimate->seconds) ? "none" : estimate->runs_measured ? "measured" : "arrivals";
 }
 
 static void put_plan_data(vp_json_writer *writer, const struct estimate *estimate) {
@@ -477,9 +487,9 @@ static void print_plan_time(const struct estimate *estimate) {
     if (!estimate->runs_left && !estimate->follow_left)
         print_plain("time        %s\n", estimate->runs_measured ? "0: all runs are measured" : "0: no sample can run");
     else if (isfinite(estimate->seconds))
-        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, without decoding images and warming up "
-                    "(measured)\n", (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
-                    (long long)(seconds % 60), (long long)estimate->runs_left, passes);
+        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, without decoding images and warming up (%s)\n",
+                    (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
+                    (long long)estimate->runs_left, passes, time_source(estimate));
     else print_plain("time        not known until each configuration has a run: start the sweep, stop it with Ctrl-C "
                      "after the\n            first sample, and ask again with the same --output_dir\n");
 }

@@ -145,7 +145,6 @@ static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, 
     const size_t count = sent ? sent->count : 0, several = count > 1 ? count : 0;
     int32_t *px = zeroed(4 * count, sizeof *px), *bytes = px + 2 * count, *by_rule = bytes + count;
     struct sent_image image;
-    struct served_sizes sizes;
     (void)sweep;
     (void)sample;
     if (count == 1) {
@@ -161,15 +160,13 @@ static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, 
         bytes[i] = (int32_t)sent->pictures[i].byte_count;
         by_rule[i] = (int32_t)tokens_by_rule(point->configuration->variant->family, &sent->pictures[i]);
     }
-    sizes.tier = knob_text(&point->configuration->knobs, KNOB_TIER);
-    sizes.target_vision_tokens = number_of_knob(&point->configuration->knobs, KNOB_TOKENS);
-    sizes.num_sent_images = several ? (int64_t)several : -1;
-    sizes.sent_bytes = sum_of(bytes, several);
-    sizes.sent_sizes_of_images = list_of_several(px, 2 * several);
-    sizes.sent_bytes_of_images = list_of_several(bytes, several);
-    sizes.tokens_by_rule_of_images = list_of_several(by_rule, point->tokens_by_rule < 0 ? 0 : several);
-    sizes.image_tokens_by_rule = point->tokens_by_rule;
-    sizes.sent_image = count == 1 ? &image : NULL;
+    struct served_sizes sizes = {.tier = knob_text(&point->configuration->knobs, KNOB_TIER),
+        .target_vision_tokens = number_of_knob(&point->configuration->knobs, KNOB_TOKENS),
+        .num_sent_images = several ? (int64_t)several : -1, .sent_bytes = sum_of(bytes, several),
+        .sent_sizes_of_images = list_of_several(px, 2 * several),
+        .sent_bytes_of_images = list_of_several(bytes, several),
+        .tokens_by_rule_of_images = list_of_several(by_rule, point->tokens_by_rule < 0 ? 0 : several),
+        .image_tokens_by_rule = point->tokens_by_rule, .sent_image = count == 1 ? &image : NULL};
     fields_put_object(writer, "sizes", &SERVED_SIZES, &sizes);
     free(px);
 }

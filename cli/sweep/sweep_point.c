@@ -48,15 +48,11 @@ static void put_head_configuration(vp_json_writer *writer, const struct sweep *s
     vp_json_end_object(writer);
 }
 static void put_head_dataset(vp_json_writer *writer, const struct dataset *dataset) {
-    struct data_line line;
     char hash[24];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)dataset->hash);
-    line.task = dataset->task;
-    line.path = dataset->path;
-    line.metric = vp_score_metric_of(dataset->metric)->name;
-    line.max_new_tokens = dataset->new_tokens;
-    line.num_samples = (int64_t)dataset->count;
-    line.content_hash = hash;
+    struct data_line line = {.task = dataset->task, .path = dataset->path,
+        .metric = vp_score_metric_of(dataset->metric)->name, .max_new_tokens = dataset->new_tokens,
+        .num_samples = (int64_t)dataset->count, .content_hash = hash};
     vp_json_begin_object(writer);
     fields_put(writer, &DATA, &line);
     vp_json_end_object(writer);
@@ -65,33 +61,20 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
  * distinguishes two models with the same name. */
 static void put_model_shape(vp_json_writer *writer, const struct sweep *sweep) {
     const vp_model_config *config = &sweep->model.config;
-    struct model_shape shape;
-    shape.num_experts = config->expert_count;
-    shape.top_k = config->top_k;
-    shape.d_model = config->d_model;
-    shape.n_heads = config->head_count;
-    shape.n_layers = config->block_count;
-    shape.expert_dim = config->expert_dim;
-    shape.vocab_size = config->vocab_size;
-    shape.vit_width = config->vit_width;
-    shape.vit_layers = config->vit_block_count;
+    struct model_shape shape = {.num_experts = config->expert_count, .top_k = config->top_k, .d_model = config->d_model,
+        .n_heads = config->head_count, .n_layers = config->block_count, .expert_dim = config->expert_dim,
+        .vocab_size = config->vocab_size, .vit_width = config->vit_width, .vit_layers = config->vit_block_count};
     fields_put_object(writer, "model_shape", &MODEL_SHAPE, &shape);
 }
 int write_head(struct sweep *sweep) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    struct head_line line;
-    line.schema = JOURNAL_SCHEMA;
-    line.plan = sweep->index.plan;
-    line.rank = sweep->rank.rank;
-    line.world_size = sweep->rank.world_size;
-    line.model = sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name;
-    line.synthetic = sweep->model.synthetic;
-    line.timing = sweep->timing_off ? "off" : "stage";
-    line.ignore_eos = sweep->plan.settings.ignore_eos;
-    line.num_runs_per_sample = sweep->plan.settings.run_count;
-    line.num_total_blocks = sweep->model.config.block_count;
-    line.bare_every = sweep->bare_every;
-    line.architecture = sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture);
+    struct head_line line = {.schema = JOURNAL_SCHEMA, .plan = sweep->index.plan, .rank = sweep->rank.rank,
+        .world_size = sweep->rank.world_size,
+        .model = sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name,
+        .synthetic = sweep->model.synthetic, .timing = sweep->timing_off ? "off" : "stage",
+        .ignore_eos = sweep->plan.settings.ignore_eos, .num_runs_per_sample = sweep->plan.settings.run_count,
+        .num_total_blocks = sweep->model.config.block_count, .bare_every = sweep->bare_every,
+        .architecture = sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture)};
     fields_put(writer, &HEAD, &line);
     sweep->backend->put_head(writer, sweep);
     put_options(writer, "options", sweep->options);
@@ -121,11 +104,8 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
 }
 int sweep_write_sample(struct sweep *sweep, size_t set, const struct sample *sample) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    struct sample_line line;
-    line.sample = sample->id;
-    line.set = (int64_t)set;
-    line.prompt = sample->prompt;
-    line.input_text_tokens = sweep->served ? -1 : sample->tokens.count;
+    struct sample_line line = {.sample = sample->id, .set = (int64_t)set, .prompt = sample->prompt,
+        .input_text_tokens = sweep->served ? -1 : sample->tokens.count};
     fields_put(writer, &SAMPLE, &line);
     put_metadata(writer, &sweep->scratch, sample);
     return journal_line_append(&sweep->journal);
@@ -212,10 +192,8 @@ static int write_fidelity(struct sweep *sweep, struct open_point *point, const s
 /* Writes a stage whose kernels were timed. The rest of its device time is idle, unless it is a copy. */
 static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device) {
     const double kernels = (double)run->reply.times.kernel_ns[stage] / 1e6;
-    struct kernel_stage line;
-    line.device_ms = device;
-    line.kernel_ms = kernels;
-    line.idle_share = !(device > 0) ? (double)NAN : is_copy_stage(stage) ? 0 : 1 - kernels / device;
+    struct kernel_stage line = {.device_ms = device, .kernel_ms = kernels,
+        .idle_share = !(device > 0) ? (double)NAN : is_copy_stage(stage) ? 0 : 1 - kernels / device};
     PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)stage)));
     fields_put(writer, &KERNEL_STAGE, &line);
     PUT(writer, KEY_OBJECT("parts"));
@@ -227,12 +205,9 @@ static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *r
 static int write_kernels(struct sweep *sweep, const struct pass_input *input, const struct configuration *configuration,
                          const struct sample *sample, const struct pass_result *run) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    struct kernels_line line;
-    line.config = configuration->file_name;
-    line.sample_id = sample->id;
-    line.views = layout_of(input) ? layout_of(input)->views : 0;
-    line.total_sequence_length = sequence_of(input);
-    line.T_total = metric_of(run, METRIC_TOTAL);
+    struct kernels_line line = {.config = configuration->file_name, .sample_id = sample->id,
+        .views = layout_of(input) ? layout_of(input)->views : 0, .total_sequence_length = sequence_of(input),
+        .T_total = metric_of(run, METRIC_TOTAL)};
     PUT(writer, KEY_OBJECT("kernels"));
     fields_put(writer, &KERNELS, &line);
     PUT(writer, KEY_OBJECT("stages"));

@@ -27,7 +27,7 @@ struct host_op {
     int is_nested_in_own;              /* 1 if within another one with the same key */
 };
 struct id_index { int64_t id; uint32_t process, index; };
-enum { ANY_PROCESS = UINT32_MAX, SEVERAL = NO_INDEX - 1 };
+static const uint32_t ANY_PROCESS = UINT32_MAX, SEVERAL = NO_INDEX - 1;
 
 static int id_order(const void *left_item, const void *right_item) {
     const struct id_index *left = left_item, *right = right_item;

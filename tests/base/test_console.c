@@ -96,6 +96,5 @@ static void test_signals(void) {
 int main(void) {
     if (!folder_make("console")) return 1;
     RUN_TESTS(test_complain, test_quiet, test_visible, test_signals);
-    room_end();
-    return check_done("test_console");
+    return room_end("test_console");
 }

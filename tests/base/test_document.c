@@ -152,6 +152,5 @@ static void test_csv(void) {
 int main(void) {
     if (!folder_make("document")) return 1;
     RUN_TESTS(test_document, test_hostile, test_numbers, test_csv);
-    room_end();
-    return check_done("test_document");
+    return room_end("test_document");
 }

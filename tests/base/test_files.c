@@ -117,6 +117,5 @@ static void test_write(void) {
 int main(void) {
     if (!folder_make("files")) return 1;
     RUN_TESTS(test_folders, test_paths, test_names, test_read, test_write);
-    room_end();
-    return check_done("test_files");
+    return room_end("test_files");
 }

@@ -215,7 +215,6 @@ int main(void) {
     for (const struct command *const *command = COMMANDS; *command; command++) test_command(*command);
     hostile_stop(&server);
     if (chdir(root)) return 1;
-    room_end();
     FREE_ALL(long_value, long_digits);
-    return check_done("test_option_values");
+    return room_end("test_option_values");
 }

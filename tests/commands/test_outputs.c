@@ -123,6 +123,5 @@ int main(void) {
                   "--top_k_list 2 4 --num_active_blocks_list 2 4 --num_runs_per_sample 1 --quiet"), 0);
     for (size_t i = 0; i < sizeof OUTPUTS / sizeof *OUTPUTS; i++) test_output(i);
     test_ends();
-    program_end();
-    return check_done("test_outputs");
+    return program_done("test_outputs");
 }

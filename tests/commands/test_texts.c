@@ -2,7 +2,6 @@
  * these commands show that the numbers are right; these texts pin words, columns, order and forms. Runs $PROGRAM from the repository's root; its
  * files are in a temporary folder. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -116,8 +115,7 @@ static void test_estimator(void) {
         {"predict-text", "predict %F/model.json --views 0 --top_k 8 --output_tokens 1", 0}, {"predict-data", "predict %F/model.json --data %F/b --budget_ms 80", 0},
         {"predict-data-json", "predict %F/model.json --data %F/b --json", 0},
         {"predict-far", "predict %F/model.json --views 90 --sequence 9000 --top_k 60", 2}, {"predict-none", "predict %F/model.json", 2}};
-    truth t = truth_default();
-    t.samples = 30;
+    truth t = truth_of(30, 3);
     write_sweep("a", &t);
     t.slower = 1.7;
     t.noise_seed = 3;
@@ -192,9 +190,7 @@ static void test_mixed(void) {
         "compare %F/whole %F/mixed --force clocks model", 0}};
     static const char *const paths[] = {"mixed/made_imgsizetier-medium_crops5_topk8_blocks16.json", "mixed/made_imgsizetier-low_crops1_topk4_blocks12.json",
                                         "mixed/made_imgsizetier-low_crops1_topk8_blocks12.json"};
-    truth t = truth_default();
-    t.samples = 14;
-    t.size_count = 2;
+    truth t = truth_of(14, 2);
     write_sweep("mixed", &t);
     t.slower = 1.2;
     t.noise_seed = 5;
@@ -224,8 +220,7 @@ static void test_mixed(void) {
 }
 /* pages of report: a sweep on a GPU with kernels by part and an incomplete grid, and files of the experiments */
 static void test_pages(void) {
-    truth t = truth_default();
-    t.samples = 12;
+    truth t = truth_of(12, 3);
     t.device = "cuda:0: test";
     t.parts = 1;
     t.lost_share = 0.2;
@@ -243,9 +238,7 @@ static void test_pages(void) {
     check_page("holes");
     check_case("a page with more levels than it can draw lines for: size and hash of its figures");
     make_empty(in_folder("levels"));
-    t = truth_default();
-    t.samples = 12;
-    t.size_count = 1;
+    t = truth_of(12, 1);
     t.top_k_count = LEVELS;
     for (int i = 0; i < LEVELS; i++) t.top_k[i] = i + 1;
     for (int i = 0; i < LEVELS; i++)
@@ -316,9 +309,7 @@ static void test_estimator_words(void) {
         "predict %F/model.json 640x480 --vision_tokens 1008 --json --output_tokens 40",
         "predict %F/no-vision.json 640x480 --budget_ms 50", "predict %F/no-prefill.json 640x480 --json", "predict %F/no-decode.json 640x480 20x20",
         "predict %F/no-decode.json --data %F/b"};
-    truth t = truth_default();
-    t.samples = 6;
-    t.size_count = 1;
+    truth t = truth_of(6, 1);
     make_empty(in_folder("one"));
     write_made("one", &t, 0, 0, 0);
     for (int i = 0; i < 3; i++) {
@@ -346,10 +337,9 @@ static void test_damaged_results(void) {
         {"{", "\"num_missing\": 0", "\"num_missing\": -1"}, {"{", "\"per_sample_results\": [", "\"per_sample_results\": [], \"x\": ["},
         {"{", "\"device\": \"", "\"device\": \"\\u0007\\u007f"}};
     const char *name = "damaged/made_imgsizetier-low_crops1_topk4_blocks12.json";
-    truth t = truth_default();
+    truth t = truth_of(3, 3);
     kept_text all = {NULL, 0, 0};
     char *text, line[200];
-    t.samples = 3;
     make_empty(in_folder("damaged"));
     write_made("damaged", &t, 0, 0, 0);
     text = text_of_file(in_folder(name));
@@ -411,7 +401,6 @@ int main(void) {
     RUN_TESTS(test_tile, test_trace, test_long_trace, test_tile_words, test_estimator, test_damaged_models,
               test_estimator_words, test_damaged_results, test_report_words, test_mixed, test_pages, test_scores,
               test_tokens);
-    program_end();
     free(json_nodes);
-    return check_done("test_texts");
+    return program_done("test_texts");
 }

@@ -2,7 +2,6 @@
  * and the remains of killed writers; and that reading a whole file never blocks. Devices are made in a temporary folder, which needs root; without it that case is
  * skipped. */
 #define _DEFAULT_SOURCE 1
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "support/check.h"
 #include "support/folder.h"

@@ -1,7 +1,6 @@
 /* test_locale.c: in a program that uses the user's locale, where 1.5 is written 1,5, the headers read and write numbers as usual. The program itself never sets it
  * (tests/strange_machines.sh). */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_noise.h"
 #include "support/check.h"

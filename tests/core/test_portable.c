@@ -1,6 +1,5 @@
 /* test_portable.c: vlmprof_file.h on any system that a companion compiles for; check_compile.sh also runs it on Windows and ARM. POSIX-only features (links, pipes,
  * permissions) are in test_file.c. */
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "support/check.h"
 

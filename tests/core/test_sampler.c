@@ -2,7 +2,6 @@
  * everything exactly once, ranks come from the environment with its traps. */
 #include "support/check.h"
 #include "support/scan.h"
-#include "vlmprof.h"
 #include "data/choice.h"
 #include "model/model.h"
 

@@ -2,7 +2,6 @@
  * one checkpoint and one parsed JSON text, and call reentrant functions; each must get the results of a single thread. `make test-threads` builds it with
  * ThreadSanitizer, which reports every race. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_families.h"

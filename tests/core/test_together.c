@@ -1,6 +1,5 @@
 /* test_together.c: all headers for copying implemented in one file, as VLMPROF_IMPLEMENTATION promises: their private names do not collide. */
 #define VLMPROF_IMPLEMENTATION
-#include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"

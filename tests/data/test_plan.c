@@ -395,6 +395,5 @@ int main(void) {
     plan_free(&plan);
     options_free(&options);
     model_free(&tiny);
-    room_end();
-    return check_done("test_plan");
+    return room_end("test_plan");
 }

@@ -75,6 +75,12 @@ static void test_counted(void) {
     }
     CHECK_INT(whole(get(0, "num_runs_left")), 18);
     CHECK(strstr(last.out, "\"expected_seconds\": null") && is_text(get(0, "expected_from"), "none"));
+    check_case("with a request rate the arrivals give the time, and the ramps add to it");
+    CHECK_INT(run("sweep --endpoint http://127.0.0.1:9 --endpoint_model m --data samples/questions.jsonl --request_rate_list 2 4 --ramp_s 1 --num_samples 10 "
+                  "--num_runs_per_sample 3 --plan --json --output_dir %%F/none"), 0);
+    if (!read_json(last.out)) return;
+    CHECK_NEAR(number(get(0, "expected_seconds")), 30.0 / 2 + 30.0 / 4 + 2 * 3 * 2 * 1, 1e-9);
+    CHECK(is_text(get(0, "expected_from"), "arrivals"));
 }
 
 static struct model tiny;
@@ -234,7 +240,6 @@ int main(void) {
     CHECK_INT(model_load_preset(&tiny), 0);
     RUN_TESTS(test_measured, test_counted, test_counts, test_memory, test_plan, test_started);
     model_free(&tiny);
-    program_end();
     free(json_nodes);
-    return check_done("test_plan_cost");
+    return program_done("test_plan_cost");
 }

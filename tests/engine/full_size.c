@@ -7,14 +7,9 @@
  * where an expert choice flips (relative: ||difference|| / ||logits - mean||). Two results with an error of 0.03 each differ by 0.03 * sqrt(2) = 0.042, hence the limit
  * 0.05. With 8 of 64 experts a flip exchanges the weakest one and moves less than in those models with 2 of 8. Greedy tokens must be equal where the best logit leads by
  * more than 6 standard deviations of the difference. After the first unequal token the sequences are different requests, and nothing more is compared. */
-#include "vlmprof.h"
 #include "vlmprof_image.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/check.h"
 

@@ -3,7 +3,6 @@
  *
  * There are two ways: requests that really run on the golden checkpoints, and requests of the real size, whose launches are only recorded. The weights and buffers of the
  * latter are addresses that must not be touched. At the real size the sums are also compared with numbers computed on paper. */
-#include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"

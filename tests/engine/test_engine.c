@@ -1,6 +1,5 @@
 /* test_engine.c - the engine's contract: every error it can return, and properties of any model: the cache equals recomputing, EOS stops, a skipped block is not read,
  * threads and earlier requests change nothing. Numbers are compared with the reference implementation in test_model.c, kernels one by one in test_kernels.c. */
-#include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"

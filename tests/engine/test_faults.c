@@ -4,7 +4,6 @@
  * to fail. It also emulates machines without a GPU, with an old driver, an old or small GPU, without cuBLAS, or with another NVML. Also tests what only a GPU has: timing
  * by events of its own kinds, on a clock that shows each kernel exactly.
  */
-#include "vlmprof.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
 #include <time.h>

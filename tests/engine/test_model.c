@@ -2,14 +2,9 @@
  * same on that device, which must also agree with the CPU backend, and with itself without a dump. With TEST_EMULATED: also under several schedules of
  * tests/emulator/cuda_on_cpu.h.
  * links: engine */
-#include "vlmprof.h"
 #include "vlmprof_image.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "engine/engine_internal.h"
 

@@ -4,7 +4,6 @@
  * Molmo-7B: our own preprocessing). With TEST_DEVICE (a device's name): the same on that device. With TEST_EMULATED: also under several schedules of
  * tests/emulator/cuda_on_cpu.h. VERBOSE in the environment prints the errors; ONLY runs just the models whose name contains it.
  */
-#include "vlmprof.h"
 #include "vlmprof_image.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
@@ -12,7 +11,6 @@
 #include "support/check.h"
 #include "support/json_file.h"
 #include "support/temporary.h"
-
 
 #ifndef TEST_DEVICE
 #define TEST_DEVICE "cpu"

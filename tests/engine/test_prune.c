@@ -3,7 +3,6 @@
  * models/ and others/ in fp32: kept tokens, positions, rows of every block, tokens, features, logits; counts against the work done; rejections with their reasons. With
  * TEST_DEVICE: the same on that device.
  * links: engine */
-#include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"

@@ -2,7 +2,6 @@
  * prompt's text and ids, positions in three dimensions, features, logits and greedy tokens; image first, and between texts. Our own preprocessing. Also the inputs that
  * the engine and the rules reject. With TEST_DEVICE (a device's name): the same on that device. ONLY runs just the models whose name contains it.
  * links: engine and program */
-#include "vlmprof.h"
 #include "engine/engine_internal.h"
 #include "measure/input.h"
 #include "model/image.h"

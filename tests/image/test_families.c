@@ -2,7 +2,6 @@
  * documents, properties, and one case for each trap that ports of these rules fall into. */
 #define _DEFAULT_SOURCE 1 /* strsep */
 #define VLMPROF_FAMILIES_IMPLEMENTATION
-#include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "support/check.h"
 #include "support/golden_rows.h"

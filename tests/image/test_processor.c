@@ -1,6 +1,5 @@
 /* test_processor.c: prompts, expanded texts, 8-bit pixels and pixel values of models other than Molmo against the official processors (tests/golden/othermodels, and
  * additional cases of the shared goldens), and rejections. */
-#include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
 #include "vlmprof_processor.h"

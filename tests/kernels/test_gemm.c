@@ -1,6 +1,5 @@
 /* test_gemm.c - the CPU-only parts of vlmprof_kernels.cu: its exponential, the tiles of every GEMM kernel on this processor, packing of weights, the choice of kernels,
  * products as lists of jobs, attention over many queries. Parts shared by all backends are in test_kernels.c; expect.h describes how cases are judged. */
-#include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 
 #include "engine/weights.h"

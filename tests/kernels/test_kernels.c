@@ -8,7 +8,6 @@
  * Every operation is sent twice. The first time is `dry`: it is counted and touches nothing. The second is real. Both times it must count the launches, FLOPs and bytes
  * that follow from the shapes: additions, multiplications, divisions, exponentials and the comparisons of a ranking one each; a softmax 4 a score (difference,
  * exponential, sum, division), 5 with a scale; every operand read or written once. */
-#include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 

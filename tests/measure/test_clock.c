@@ -2,7 +2,6 @@
  * output is compared word by word (tests/golden/texts/clock-*). The machine's name, its memory and the date are masked. Runs from the repository's root; its files are in
  * a temporary folder. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -101,7 +100,6 @@ int main(void) {
     program = built("tests/vlmprof-clock");
     setenv("OMP_NUM_THREADS", "1", 1);
     RUN_TESTS(test_run, test_profile, test_sweep);
-    program_end();
     free(json_nodes);
-    return check_done("test_clock");
+    return program_done("test_clock");
 }

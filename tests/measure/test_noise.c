@@ -6,7 +6,6 @@
 #include "results/fields.h"
 #include "support/check.h"
 #include "support/folder.h"
-#include <math.h>
 
 static vp_noise_reading reading(void) {
     vp_noise_reading now;

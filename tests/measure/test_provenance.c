@@ -96,6 +96,5 @@ int main(void) {
     test_options();
     test_gpu();
     free(out.data);
-    room_end();
-    return check_done("test_provenance");
+    return room_end("test_provenance");
 }

@@ -1,7 +1,6 @@
 /* test_request.c: one timed pass of the small trained model (samples/tiny/model). The ranges that it opens are closed on every exit path, and the same session runs the
  * next pass. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/check.h"
 #include "measure/input.h"
 

@@ -3,7 +3,6 @@
 #define _DEFAULT_SOURCE 1
 #include "support/allocations.h"
 #define VLMPROF_FILE_IMPLEMENTATION
-#include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "vlmprof_config.c"
 #include "vlmprof_checkpoint.c"

@@ -1,6 +1,5 @@
 /* test_pack.c - packing weights into panels: integers and scales of random, tied, tiny, infinite and NaN values follow the rule, written here value by value,
  * in whole panels and in some columns of one */
-#include "vlmprof.h"
 
 #include "engine/pack.c"
 

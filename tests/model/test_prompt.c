@@ -1,5 +1,4 @@
 /* test_prompt.c: records of the nine data sets against the reference's texts and ids (golden prompts), each rule and each rejection by hand. */
-#include "vlmprof.h"
 #include "vlmprof_tokenizer.h"
 #include "vlmprof_prompt.h"
 #include "support/check.h"

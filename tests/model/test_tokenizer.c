@@ -1,9 +1,6 @@
 /* test_tokenizer.c: the tokenizer against the reference's encodings, decodings, prompts and character classes, and its rules one by one. Rows for the real tokenizer.json
  * (2 MB, not in this repository) are read from the optional ../shared/goldens. */
 #include "support/allocations.h"
-#include <stdio.h>
-#include <string.h>
-#include "vlmprof.h"
 #include "vlmprof_tokenizer.c"
 #undef calloc
 #undef malloc

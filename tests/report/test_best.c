@@ -8,7 +8,7 @@
 #include "support/texts.h"
 
 static void test_best(void) {
-    truth t = truth_default();
+    truth t = truth_of(400, 3);
     double cost = true_mean(&t, 1, 1, 1);
     check_case("the best within a budget");
     write_sweep("made", &t);
@@ -38,8 +38,7 @@ static void test_best(void) {
 
 /* Notes are shown whether a configuration meets the budget or not, in text and JSON; files of one configuration are an error. */
 static void test_notes(void) {
-    truth t = truth_default();
-    t.samples = 20;
+    truth t = truth_of(20, 3);
     t.runs = 2;
     write_sweep("noted", &t);
     write_text(in_folder("noted/other.json"), "{\"a\": 1}");
@@ -66,12 +65,11 @@ static void test_notes(void) {
 
 /* texts and JSON of the choice: weights and blocks in its command, the nearest configurations, a budget that none meets */
 static void test_texts(void) {
-    truth t = truth_default();
+    truth t = truth_of(60, 3);
     static const char *const calls[] = {"--budget_ms 120", "--budget_ms 120 --json", "--budget_ms 300 --percentile mean --min_accuracy 0.5",
         "--budget_ms 40 --latency prefill --percentile 99", "--budget_ms 90 --latency ttft --percentile 50 --json", "--budget_ms 1",
         "--budget_ms 1 --json", "--budget_ms 1000 --min_accuracy 0.99"};
     char file[64];
-    t.samples = 60;
     t.weights = "fp32";
     write_sweep("fp32", &t);
     for (int i = 0; i < 8; i++) {
@@ -107,10 +105,9 @@ static void test_texts(void) {
 }
 /* Vision takes the same time whatever top_k is, and with few samples accuracies are often equal. */
 static void test_ties(void) {
-    truth t = truth_default();
+    truth t = truth_of(8, 3);
     int ties = 0;
     check_case("equal accuracy and no known difference in latency: a tie, and the fewest experts");
-    t.samples = 8;
     t.noise = 0.05;
     for (t.seed = 1; t.seed <= 12; t.seed++) {
         write_sweep("tie", &t);
@@ -132,7 +129,6 @@ static void test_ties(void) {
 int main(void) {
     if (!program_begin("best")) return 1;
     RUN_TESTS(test_best, test_notes, test_ties, test_texts);
-    program_end();
     free(json_nodes);
-    return check_done("test_best");
+    return program_done("test_best");
 }

@@ -19,9 +19,8 @@ static const char *verdict_of(const char *of) { /* the verdict over all configur
     return text;
 }
 static void test_compare(void) {
-    truth t = truth_default();
+    truth t = truth_of(200, 3);
     check_case("A/A is SAME, with exit code 0");
-    t.samples = 200;
     write_sweep("a", &t);
     t.noise_seed = 2;
     write_sweep("b", &t);
@@ -73,10 +72,8 @@ static void check_verdict(const char *arguments, int code, const char *verdict) 
 }
 /* The overall verdict is the worst of all comparisons: SLOWER, WORSE, INCONCLUSIVE, FASTER, BETTER, SAME. */
 static void test_verdict(void) {
-    truth t = truth_default();
+    truth t = truth_of(5, 1);
     check_case("the verdict is the worst of all; too few samples are inconclusive, which fails only with --fail_on_unsure");
-    t.samples = 5;
-    t.size_count = 1;
     t.noise = 0.3;
     write_sweep("a", &t);
     t.noise_seed = 3;
@@ -84,9 +81,7 @@ static void test_verdict(void) {
     check_verdict("%F/a %F/b", 0, "INCONCLUSIVE");
     CHECK(strstr(last.out, "\"worse\": false"));
     check_verdict("%F/a %F/b --fail_on_unsure", 1, "INCONCLUSIVE");
-    t = truth_default();
-    t.samples = 400;
-    t.size_count = 1;
+    t = truth_of(400, 1);
     write_sweep("a", &t);
     t.noise_seed = 3;
     t.slower = 1.1;
@@ -103,10 +98,8 @@ static void test_verdict(void) {
     check_verdict("%F/b %F/a --margin 20", 0, "BETTER");
 }
 static void test_not_quiet(void) {
-    truth t = truth_default();
+    truth t = truth_of(400, 1);
     check_case("on a busy machine, latencies get no verdict without --force noise, but accuracies do");
-    t.samples = 400;
-    t.size_count = 1;
     write_sweep("a", &t);
     t.noise_seed = 3;
     t.slower = 1.1;
@@ -264,10 +257,8 @@ static void test_drift_is_named(void) {
     CHECK(named[1] >= 0.99 * DRAWS && named[0] <= 0.05 * DRAWS);
 }
 static void test_not_comparable(void) {
-    truth t = truth_default();
+    truth t = truth_of(20, 1);
     check_case("sweeps that differ are rejected, unless --force allows that difference");
-    t.samples = 20;
-    t.size_count = 1;
     write_sweep("a", &t);
     t.device = "cuda:0: other";
     t.seed = 43;
@@ -276,9 +267,7 @@ static void test_not_comparable(void) {
     check_refused(run("compare %%F/a %%F/b --force device"), 2, "seed (42 / 43)");
     EXITS(run("compare %%F/a %%F/b --force device seed"), 0, out, "A and B differ in device");
     CHECK_INT(run("compare %%F/a %%F/b --force all"), 0);
-    t = truth_default();
-    t.samples = 15;
-    t.size_count = 1;
+    t = truth_of(15, 1);
     t.first_id = 10;
     write_sweep("drawn", &t);
     if (CHECK(system("sed -i 's/\"data_hash\": \"77\"/\"data_hash\": \"78\"/' \"$TEST_FOLDER\"/drawn/*.json") == 0)) run("compare %%F/a %%F/drawn");
@@ -288,9 +277,7 @@ static void test_not_comparable(void) {
     check_refused(last.code, 2, "configuration (low k4 b12 / low k8 b12)");
     CHECK_INT(run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json --force configuration"), 1);
     check_case("two sweeps with nothing in common");
-    t = truth_default();
-    t.samples = 20;
-    t.size_count = 1;
+    t = truth_of(20, 1);
     t.first_id = 100;
     write_sweep("b", &t);
     check_refused(run("compare %%F/a %%F/b"), 2, "no measured sample in common");
@@ -304,13 +291,12 @@ static void test_not_comparable(void) {
 }
 /* With the sample size that it recommends, A/A is SAME and 3 % are found. */
 static void test_plan(void) {
-    truth t = truth_default();
+    truth t = truth_of(400, 3);
     int needed;
     check_case("the sample size that it recommends (test_analysis.c: it is enough)");
     t.size_count = t.block_count = 1;
     t.noise = 0.06;
     t.runs = 1;
-    t.samples = 400;
     write_sweep("a", &t);
     t.noise_seed = 2;
     write_sweep("b", &t);
@@ -322,7 +308,7 @@ static void test_plan(void) {
 /* A few pairs that agree prove little. The interval, the verdict and the plan allow for a remaining difference. */
 static void test_few(void) {
     static const struct { int pairs, least, most; double high; } table[] = {{1, 380, 900, 0.7935}, {3, 380, 900, 0.5615}, {13, 380, 900, 0.2281}, {50, 380, 900, 0.0713}};
-    truth t = truth_default();
+    truth t = truth_of(400, 3);
     t.size_count = t.top_k_count = t.block_count = 1;
     for (size_t k = 0; k < sizeof table / sizeof table[0]; k++) {
         check_case("%d pairs that agree are INCONCLUSIVE", table[k].pairs);
@@ -372,17 +358,16 @@ static void test_few(void) {
     write_sweep("b", &t);
     run("compare %%F/a %%F/b --all");
     CHECK(!strstr(last.out, "[+0.00, +0.00]") && !strstr(last.out, "IDENTICAL"));
-    t = truth_default();
+    t = truth_of(60, 3);
     t.size_count = t.top_k_count = 1;
     check_case("forecasts end at 10,000 samples");
-    t.samples = 60;
     t.size_count = t.top_k_count = t.block_count = 1;
     t.noise = 0.3;
     write_sweep("a", &t);
     t.noise_seed = 3;
     write_sweep("b", &t);
     EXITS(run("compare %%F/a %%F/b --margin 0.1"), 0, out, "more than 10,000 additional samples, which is not worth it");
-    t = truth_default();
+    t = truth_of(400, 3);
     t.size_count = t.top_k_count = 1;
     check_case("a change of accuracy far beyond the margin: the forecast is for this change, and McNemar's test decides");
     mkdir(in_folder("c"), 0700);
@@ -422,12 +407,10 @@ static void test_few(void) {
 }
 /* The range of an unknown metric is unknown: it gets Student's interval, and without spread no interval but a message. */
 static void test_unknown_range(void) {
-    truth t = truth_default();
+    truth t = truth_of(20, 1);
     uint32_t rows, row;
     check_case("scores of a metric with unknown range");
     t.metric = "somebody_else_s";
-    t.samples = 20;
-    t.size_count = 1;
     write_sweep("a", &t);
     t.noise_seed = 2;
     write_sweep("b", &t);
@@ -477,10 +460,8 @@ static int drop_colors(char *text) {
 }
 /* verdicts have colours on a terminal without NO_COLOR; columns do not change, and redirected output has no colours */
 static void test_color(void) {
-    truth t = truth_default();
+    truth t = truth_of(60, 2);
     check_case("compare: colours of verdicts");
-    t.samples = 60;
-    t.size_count = 2;
     write_sweep("a", &t);
     t.noise_seed = 3;
     t.slower = 1.05;
@@ -511,11 +492,9 @@ static void test_color(void) {
 }
 /* tables, warnings, plan and JSON; a stage that did not run in one sweep does not have a latency of 0 */
 static void test_texts(void) {
-    truth t = truth_default();
+    truth t = truth_of(60, 2);
     static const char *const calls[] = {"", "--json", "--margin 4 --accuracy_margin 3"};
     char file[64];
-    t.samples = 60;
-    t.size_count = 2;
     write_sweep("a", &t);
     t.noise_seed = 3;
     t.slower = 1.05;
@@ -555,7 +534,6 @@ int main(void) {
     RUN_TESTS(test_compare, test_verdict, test_not_quiet, test_drift, test_verdict_is_its_interval, test_drift_is_named,
               test_not_comparable, test_plan, test_few,
               test_unknown_range, test_color, test_texts);
-    program_end();
     free(json_nodes);
-    return check_done("test_compare");
+    return program_done("test_compare");
 }

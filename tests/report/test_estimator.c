@@ -461,7 +461,6 @@ int main(void) {
     if (!program_begin("fit")) return 1;
     RUN_TESTS(test_recovery, test_held_out, test_predictions, test_views, test_noise, test_damaged,
               test_usage);
-    program_end();
     FREE_ALL(document.text, document.nodes);
-    return check_done("test_estimator");
+    return program_done("test_estimator");
 }

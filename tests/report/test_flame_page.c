@@ -4,7 +4,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/document.h"
 #include "page/flame.h"
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/page_reader.h"
 #include "support/program.h"
@@ -279,6 +278,5 @@ int main(void) {
     if (!nodes) return 1;
     RUN_TESTS(test_kinds, test_page, test_sums, test_forms, test_hostile, test_usage, test_size);
     FREE_ALL(nodes, data_copy);
-    program_end();
-    return check_done("test_flame_page");
+    return program_done("test_flame_page");
 }

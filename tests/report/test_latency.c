@@ -1,6 +1,5 @@
 /* test_latency.c: regression equals golden/analysis (numpy, exact rationals). Sign constraints and dropped columns equal a slow implementation. Latency
  * models find the truth of synthetic machines, and their intervals have the promised coverage (VLMPROF_REPEATS=1000 for the full count). */
-#include "vlmprof.h"
 #include "vlmprof_latency.h"
 #include "support/check.h"
 #include "support/numbers.h"

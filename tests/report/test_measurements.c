@@ -344,6 +344,5 @@ int main(void) {
     for (int f = 0; f < 3; f++) knob_values_free(&files[f].knobs);
     measurements_free(&got);
     text_list_free(&warnings);
-    room_end();
-    return check_done("test_measurements");
+    return room_end("test_measurements");
 }

@@ -81,10 +81,9 @@ static void test_damaged(void) {
 }
 /* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; absent if no kernel was timed. */
 static void test_parts(void) {
-    truth t = truth_default();
+    truth t = truth_of(20, 3);
     uint32_t stages, parts;
     t.size_count = t.top_k_count = t.block_count = 1;
-    t.samples = 20;
     t.parts = 1;
     check_case("prefill and decode by part, if kernels were timed");
     write_sweep("parts", &t);
@@ -119,7 +118,7 @@ static void check_effect(uint32_t effects, const char *knob, const char *level, 
     CHECK_NEAR(number(get(e, "estimate")), want, 0.5);
 }
 static void test_truth(void) {
-    truth t = truth_default();
+    truth t = truth_of(400, 3);
     double cell[3][2][2], mean = 0, size_mean[3] = {0, 0, 0}, k_mean[2] = {0, 0}, b_mean[2] = {0, 0}, shares = 0;
     char level[16];
     int inside = 0;
@@ -213,7 +212,7 @@ static int lines_with(const char *text, const char *beginning) {
     return count;
 }
 static void test_findings(void) {
-    truth t = truth_default();
+    truth t = truth_of(400, 3);
     double p[3];
     check_case("the effect of each knob on accuracy");
     CHECK_INT(run("report %%F/made"), 0);
@@ -228,7 +227,7 @@ static void test_findings(void) {
     CHECK(last.out && strstr(last.out, " and scores the same within 1 point: 0.0"));
 }
 static void test_front(void) {
-    truth t = truth_default();
+    truth t = truth_of(400, 3);
     uint32_t set, configs, c;
     int members = 0;
     check_case("the front equals the true front, with memberships");
@@ -302,14 +301,13 @@ static int check_triples(const char *text, const char *between, const double *nu
     return found;
 }
 static void test_one_number(void) {
-    truth t = truth_default();
+    truth t = truth_of(60, 3);
     double *numbers;
     size_t count = 0;
     char *findings[16], *tables;
     int finding_count = 0;
     const char *const wrong[3] = {"161", "118", "202"};
     check_case("text, page and JSON have the same numbers with the same intervals");
-    t.samples = 60;
     write_sweep("agree", &t);
     CHECK_INT(run("report %%F/agree --resamples 50 --json"), 0);
     if (!read_json(last.out)) return;
@@ -340,10 +338,8 @@ static void test_one_number(void) {
     free(numbers);
 }
 static void test_warnings(void) {
-    truth t = truth_default();
+    truth t = truth_of(20, 2);
     check_case("important notes for a reader come first");
-    t.samples = 20;
-    t.size_count = 2;
     t.lost_share = 0.05;
     write_sweep("warned", &t);
     CHECK_INT(run("report %%F/warned"), 0);
@@ -382,17 +378,14 @@ static void test_warnings(void) {
     CHECK(strstr(last.out, "5 of 20 samples were not measured in all configurations") && strstr(last.out, "low k4 b12 has 5 of 20 samples"));
     if (read_json(last.out)) CHECK_INT(whole(get(vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0), "num_samples")), 15);
     check_case("a corpus metric has no scores per sample");
-    t = truth_default();
-    t.samples = 20;
+    t = truth_of(20, 3);
     t.is_corpus = 1;
     t.metric = "cider";
     write_sweep("corpus", &t);
     EXITS(run("report %%F/corpus"), 0, out, "the metric cider scores the whole corpus");
     CHECK_INT(run("best %%F/corpus --budget_ms 1000"), 0);
     check_case("two data sets are two fronts");
-    t = truth_default();
-    t.samples = 20;
-    t.size_count = 1;
+    t = truth_of(20, 1);
     write_sweep("sets", &t);
     t.task = "other";
     for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) write_made("sets", &t, 0, k, b);
@@ -480,7 +473,7 @@ static void test_many_levels(void) {
 }
 /* 336 configurations x 1,000 samples, about 1.1 GB of JSON. Writing it takes minutes, so it runs only on request. Prints the figures. */
 static void test_large(void) {
-    truth t = truth_default();
+    truth t = truth_of(400, 3);
     struct rusage usage;
     if (!getenv("REPORT_LARGE")) return;
     check_case("336 configurations x 1,000 samples");
@@ -588,9 +581,7 @@ static void test_own_engine(void) {
         CHECK(!strstr(last.out, "stage times are unknown from outside a server\n"));
     }
     check_case("a finding that ranks only some configurations says so; a CPU report does not speak of a device");
-    truth t = truth_default();
-    t.size_count = 2;
-    t.samples = 20;
+    truth t = truth_of(20, 2);
     make_empty(in_folder("some"));
     write_sweep("some", &t);
     t.samples = 5;
@@ -796,7 +787,6 @@ int main(void) {
     RUN_TESTS(test_foreign, test_small_form, test_own_engine, test_own_knobs, test_fit_own_knobs, test_engine_heads, test_drawn, test_damaged, test_truth, test_parts,
               test_findings,
               test_front, test_warnings, test_one_number, test_forms, test_many_levels, test_large);
-    program_end();
     free(json_nodes);
-    return check_done("test_report");
+    return program_done("test_report");
 }

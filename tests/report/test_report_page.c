@@ -5,7 +5,6 @@
 #include "support/check.h"
 #include "support/page_reader.h"
 #include "support/program.h"
-#include <math.h>
 
 /* ---- sweeps */
 typedef struct sweep { const char *name, *task, *model; int sizes, top_ks, blocks, samples, has_stages; } sweep; /* task, model: JSON texts */
@@ -194,6 +193,5 @@ static void test_command(void) {
 int main(void) {
     if (!program_begin("html")) return 1;
     RUN_TESTS(test_reader, test_small, test_large, test_hostile, test_odd, test_ends, test_command);
-    program_end();
-    return check_done("test_report_page");
+    return program_done("test_report_page");
 }

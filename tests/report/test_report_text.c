@@ -2,7 +2,6 @@
  * with kernels by part and time in no stage, two data sets, a corpus metric, two samples, files of the experiments. Runs $PROGRAM from the
  * repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -20,8 +19,7 @@ static void check_forms(const char *name, const char *options, int count) {
     }
 }
 static void test_cpu(void) {
-    truth t = truth_default();
-    t.samples = 60;
+    truth t = truth_of(60, 3);
     t.sending = 0.95; /* the ceilings of a GPU do not apply to a CPU */
     write_sweep("cpu", &t);
     check_forms("cpu", "--resamples 50", 4);
@@ -39,8 +37,7 @@ static void test_options(void) {
     }
 }
 static void test_gpu(void) {
-    truth t = truth_default();
-    t.samples = 40;
+    truth t = truth_of(40, 3);
     t.device = "cuda:0: test";
     t.weights = "fp32";
     t.parts = 1;
@@ -53,9 +50,7 @@ static void test_gpu(void) {
     CHECK(strstr(last.out, "submitting the work of decode") == NULL);
 }
 static void test_two_sets(void) {
-    truth t = truth_default();
-    t.samples = 30;
-    t.size_count = 2;
+    truth t = truth_of(30, 2);
     write_sweep("sets", &t);
     t.task = "second";
     t.skill_less = 0.3;
@@ -70,10 +65,8 @@ static void test_two_sets(void) {
 }
 /* two samples: no fitted line, no interval of a percentile */
 static void test_few(void) {
-    truth t = truth_default();
-    t.samples = 2;
+    truth t = truth_of(2, 1);
     t.runs = 1;
-    t.size_count = 1;
     write_sweep("few", &t);
     check_forms("few", "--resamples 20", 1);
     make_empty(in_folder("one"));
@@ -89,7 +82,6 @@ static void test_experiments(void) {
 int main(void) {
     if (!program_begin("report_text")) return 1;
     RUN_TESTS(test_cpu, test_options, test_gpu, test_two_sets, test_few, test_experiments);
-    program_end();
     free(json_nodes);
-    return check_done("test_report_text");
+    return program_done("test_report_text");
 }

@@ -4,8 +4,6 @@
 #include "results/fields.h"
 #include "support/check.h"
 
-#include <math.h>
-
 #define NAMED(table) {#table, &table}
 static const struct { const char *name; const struct fields *fields; } TABLES[] = {
     NAMED(HEAD), NAMED(MODEL_SHAPE), NAMED(SERVER), NAMED(DATA), NAMED(CONFIGURATION), NAMED(SESSION), NAMED(SERVED_SESSION), NAMED(SAMPLE), NAMED(RUN),

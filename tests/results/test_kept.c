@@ -2,7 +2,6 @@
  * files, byte for byte; continues it without measuring anything again; and reads the result files in report, best, compare and fit (tests/golden/texts/kept-*).
  * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -131,6 +130,5 @@ int main(void) {
     check_case("all files in one report");
     run("report tests/golden/results/tiers tests/golden/results/tokens tests/golden/results/servers --resamples 20 --csv");
     check_kept_run("kept-all.csv", 0);
-    program_end();
-    return check_done("test_kept");
+    return program_done("test_kept");
 }

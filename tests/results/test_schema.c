@@ -2,7 +2,6 @@
  * ones must not, and every key has a description (check_schema.py). Runs $PROGRAM, and $B/emulated/vlmprof for the additions of a GPU, from the
  * repository's root. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/chat_server.h"
 #include "support/folder.h"

@@ -1,6 +1,5 @@
 /* Corpus scores of captions: every golden value of each image and corpus, hostile input and every error
  * code; and the built-in tokenizer against the golden tokens. */
-#include "vlmprof.h"
 #include "vlmprof_caption.h"
 #include "support/check.h"
 #include "support/golden_rows.h"

@@ -1,5 +1,4 @@
 /* The scoring rules: every golden row of every rule (captions are elsewhere), metrics by name, and every error code. */
-#include "vlmprof.h"
 #include "vlmprof_score.h"
 #include "support/check.h"
 

@@ -422,6 +422,5 @@ int main(void) {
     server.choose = choose;
     RUN_TESTS(test_text, test_json, test_sent, test_key, test_failures, test_address, test_tls_port, test_interrupt);
     hostile_stop(&server);
-    program_end();
-    return check_done("test_ask");
+    return program_done("test_ask");
 }

@@ -645,6 +645,5 @@ int main(void) {
     RUN_TESTS(test_command, test_json, test_failures, test_interrupt);
     hostile_stop(&server);
     text_list_free(&words);
-    program_end();
-    return check_done("test_audit");
+    return program_done("test_audit");
 }

@@ -1,7 +1,6 @@
 /* test_chat.c: request bodies for each API against their text; knobs; base64; server-sent events and answers, split at every byte, whole, wrong, too long and without
  * memory. Pure: it opens no connection. The part is included so that its allocations can fail. */
 #include "support/allocations.h"
-#include <string.h>
 #include "vlmprof_chat.c"
 #undef malloc
 #undef calloc

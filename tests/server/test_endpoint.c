@@ -363,6 +363,5 @@ int main(void) {
     if (!folder_make("endpoint")) return 1;
     RUN_TESTS(test_png, test_unique_png, test_unique_jpeg, test_hostile_jpeg, test_resized, test_kinds, test_grammar,
               test_refused, test_combinations, test_option, test_key);
-    room_end();
-    return check_done("test_endpoint");
+    return room_end("test_endpoint");
 }

@@ -25,6 +25,12 @@ static int count_of(const char *text, const char *word) {
     for (const char *at = text; at && (at = strstr(at, word)) != NULL; at += strlen(word)) count++;
     return count;
 }
+static int count_in(const char *file, const char *word) {
+    char *text = text_of_file(in_folder(file));
+    const int count = count_of(text, word);
+    free(text);
+    return count;
+}
 static void test_sweep(void) {
     check_case("two rates: a file for each with the rate as a knob, its blocks, and times from the due time; ramps are recorded and not counted");
     server("gap_us=0");
@@ -132,17 +138,17 @@ static void test_servers(void) {
                 "--max_new_tokens 2 --ready_timeout_s 60 --output_dir %%F/"
     check_case("--server: each value of a knob in a server of its own, in the order 1 2 2 1; the values are an axis; the servers are ended");
     CHECK_INT(run(STARTED "z --quiet --server 'exec python3 %s/samples/stub_server.py --port 18437 --token_ms {ms}' --knob ms=0,1", here), 0);
-    CHECK(count_of(text_of_file(in_folder("z/server-ms-0.log")), "# 2") == 2 && count_of(text_of_file(in_folder("z/server-ms-1.log")), "# 2") == 2);
+    CHECK(count_in("z/server-ms-0.log", "# 2") == 2 && count_in("z/server-ms-1.log", "# 2") == 2);
     EXITS(run("report %%F/z"), 0, out, "ms=1");
     CHECK(system("pgrep -f '[s]tub_server.py --port 18437' >/dev/null") != 0);
     check_case("a server that does not come up: failed points with the end of its log; values are quoted for the shell");
     EXITS(run(STARTED "y --server 'echo started with {v}; echo and gone; exit 3' --knob 'v=1,$(exit 9) x'"), 1, err,
           "the server ended before http://127.0.0.1:18437/v1/models answered");
-    CHECK(strstr(last.err, "and gone") && strstr(text_of_file(in_folder("y/server-v---exit-9--x.log")), "started with $(exit 9) x"));
+    CHECK(strstr(last.err, "and gone") && count_in("y/server-v---exit-9--x.log", "started with $(exit 9) x") == 1);
     check_case("a server that dies: the rest of its block fails, and it is started again for the next block");
     EXITS(run(STARTED "x --server 'exec timeout 2 python3 %s/samples/stub_server.py --port 18437 --token_ms 0' --request_rate_list 1 2", here), 1, err,
           "failed points are rows");
-    CHECK(count_of(text_of_file(in_folder("x/server.log")), "# 2") >= 2 && count_of(text_of_file(in_folder("x/journal.jsonl")), "\"run\": ") > 2);
+    CHECK(count_in("x/server.log", "# 2") >= 2 && count_in("x/journal.jsonl", "\"run\": ") > 2);
     program = built("tests/vlmprof-virtual");
 }
 int main(void) {

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <stdlib.h>
 static const char *hidden_library, *hidden_function; /* the library or function that dlopen or dlsym does not find; "" stands for every library */
 static void *test_dlopen(const char *name, int flags) {
     if (hidden_library && (!*hidden_library || !__builtin_strcmp(name, hidden_library))) return (void *)0;

@@ -120,6 +120,19 @@ check "24 points" [ "$(grep -c ' ok ' "$work/whole.points")" = 24 ]
 check "killed and resumed: equal answers and counts" diff "$work/whole.points" "$work/killed.points"
 check "a report of a server" "$PROGRAM" report "$work/killed" --output_dir "$work/report"
 
+# ---- a server that the sweep starts itself, with two values of an option, under two loads
+launched() {
+    "$PROGRAM" sweep --server "tail -f /dev/null | $PWD/$python tests/servers/serve.py $work/qwen2_vl_hf --port 18473 --max_tokens {max_tokens}" --quiet \
+        --knob max_tokens=64,256 --concurrency_list 1 4 --ramp_s 0.2 --endpoint http://127.0.0.1:18473 --endpoint_model qwen2_vl_hf --num_samples 6 \
+        --num_runs_per_sample 2 --max_new_tokens 8 --data samples/questions.jsonl --output_dir "$work/launched" 2>&1
+}
+check "a sweep starts the server" launched
+check "24 points under load" [ "$(cat "$work/launched/"*.json | grep -c '"status": "ok"')" = 24 ]
+check "fewer image tokens, a shorter prompt" "$python" -c 'import glob, json, sys
+rows = [json.load(open(path)) for path in glob.glob(sys.argv[1] + "/*.json")]
+most = {of: max(row["total_sequence_length"] for r in rows if r["knobs"]["max_tokens"] == of for row in r["per_sample_results"]) for of in (64, 256)}
+sys.exit(not most[64] < most[256])' "$work/launched"
+
 # ---- the commands of README and guides that ask a server, and all of the guide servers
 { sed -n '/^\$ .*\\$/N; s/ *\\\n */ /; s|^\$ \./||p' README.md
   grep -hE '^    vlmprof ' $(ls cli/guides/*.txt | grep -v servers); } | grep -e ' --endpoint ' >"$work/commands"

@@ -6,7 +6,6 @@
 #include "support/check.h"
 #include "support/hostile_server.h"
 #include "support/program.h"
-#include "vlmprof.h"
 
 /* ---- the search, with synthetic tokenizers */
 /* tokens of a text: a chat template, then tokens by the kind of tokenizer */
@@ -373,6 +372,5 @@ int main(void) {
     else {
         test_sweep();
     }
-    program_end();
-    return check_done("test_twins");
+    return program_done("test_twins");
 }

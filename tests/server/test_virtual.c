@@ -1,7 +1,6 @@
 /* test_virtual.c: ask --twins, audit and sweep --twins against a virtual server and clock ($B/tests/vlmprof-virtual): their output, word by word
  * (tests/golden/texts/virtual-*). Dates and the machine are masked. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -116,6 +115,5 @@ int main(void) {
     write_set();
     program = built("tests/vlmprof-virtual");
     RUN_TESTS(test_caches, test_short_answer, test_no_image, test_twins);
-    program_end();
-    return check_done("test_virtual");
+    return program_done("test_virtual");
 }

@@ -1,6 +1,6 @@
 """Serves a folder of tiny_gguf.py with llama.cpp's own HTTP server on 127.0.0.1 (package xllamacpp).
 
-    python3 serve.py DIR [--port 0] [--seconds 600] [--min_tokens N] [--max_tokens N] [--threads 1] [--api_key_file FILE]
+    python3 serve.py DIR [--port 0] [--seconds 600] [--min_tokens N] [--max_tokens N] [--slots 2] [--threads 1] [--api_key_file FILE]
                           [--drop_images]
 
 Prints its address as one line when it answers requests. Ends when its input ends, or after --seconds.
@@ -62,6 +62,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--min_tokens", type=int)
     parser.add_argument("--max_tokens", type=int)
+    parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)  # llama.cpp's threads spin for each other: slow where other programs run
     parser.add_argument("--api_key_file")
     parser.add_argument("--drop_images", action="store_true")
@@ -71,8 +72,8 @@ def main():
     p.mmproj.path = os.path.join(a.dir, "mmproj.gguf")
     p.model_alias = {os.path.basename(os.path.normpath(a.dir))}
     p.port = a.port or free_port()
-    p.n_ctx = 16384  # of both slots
-    p.n_parallel = 2
+    p.n_ctx = 8192 * a.slots
+    p.n_parallel = a.slots
     p.cpuparams.n_threads = p.cpuparams_batch.n_threads = a.threads
     p.warmup = False
     p.endpoint_metrics = True

@@ -139,7 +139,7 @@ static inline char *check_read(const char *path, size_t *bytes) {
     fseek(f, 0, SEEK_END);
     long length = ftell(f);
     rewind(f);
-    char *text = (char *)malloc((size_t)length + 1);
+    char *text = length < 0 || length > INT32_MAX ? NULL : (char *)malloc((size_t)length + 1); /* the end of a folder is LONG_MAX */
     if (!text || fread(text, 1, (size_t)length, f) != (size_t)length) { fclose(f); free(text); return NULL; }
     fclose(f);
     text[length] = 0;

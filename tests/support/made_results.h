@@ -40,24 +40,9 @@ typedef struct truth {
     double sending;     /* the host's time for a decode stage, as a share of the stage; 0: 1 ms */
     int is_corpus, details, parts; /* parts: kernels were timed one by one */
 } truth;
-static inline truth truth_default(void) {
-    truth t = {0};
-    t.task = "made";
-    t.device = "cpu: test";
-    t.metric = "vqa_seed";
-    t.weights = "bf16";
-    t.size_count = 3;
-    t.top_k_count = t.block_count = 2;
-    t.top_k[0] = 4; t.top_k[1] = 8;
-    t.blocks[0] = 12; t.blocks[1] = 16;
-    t.samples = 400;
-    t.runs = 2;
-    t.seed = 42;
-    t.noise_seed = 1;
-    t.noise = 0.01;
-    t.slower = 1;
-    t.block_skill = 0.02;
-    return t;
+static inline truth truth_of(int samples, int size_count) {
+    return (truth){.task = "made", .device = "cpu: test", .metric = "vqa_seed", .weights = "bf16", .size_count = size_count, .top_k_count = 2, .block_count = 2,
+                   .top_k = {4, 8}, .blocks = {12, 16}, .samples = samples, .runs = 2, .seed = 42, .noise_seed = 1, .noise = 0.01, .slower = 1, .block_skill = 0.02};
 }
 static inline double uniform(vp_random *r) { return vp_random_double(r); }
 static inline double normal(vp_random *r) { /* twelve uniform numbers: close enough to normal, and equal on all machines */

@@ -15,6 +15,7 @@ static inline void program_end(void) {
     remove_folder(folder);
     FREE_ALL(last.out, last.err);
 }
+static inline int program_done(const char *name) { program_end(); return check_done(name); }
 /* what is in a file, "" when there is none; malloc'ed */
 static inline char *text_of_file(const char *path) {
     char *text = check_read(path, NULL);

@@ -57,9 +57,10 @@ static inline int options_of_words(struct options *options, const struct command
     options->command = command;
     return options_parse(options, argc, words_of);
 }
-static inline void room_end(void) {
+static inline int room_end(const char *name) {
     free(room_said);
     room_said = NULL;
     remove_folder(folder);
+    return check_done(name);
 }
 #endif

@@ -607,6 +607,5 @@ int main(void) {
               test_damage, test_long, test_files, test_names, test_written, test_full);
     index_free(&book);
     free(lines.data);
-    room_end();
-    return check_done("test_journal");
+    return room_end("test_journal");
 }

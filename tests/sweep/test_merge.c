@@ -204,7 +204,6 @@ static void test_layout_refusals(void) {
 int main(void) {
     if (!program_begin("merge")) return 1;
     RUN_TESTS(test_both, test_one, test_whole, test_numbers, test_layout, test_layout_refusals);
-    program_end();
     free(json_nodes);
-    return check_done("test_merge");
+    return program_done("test_merge");
 }

@@ -194,6 +194,5 @@ int main(void) {
     if (!folder_make("ranks")) return 1;
     RUN_TESTS(test_names, test_read, test_missing, test_parts, test_state);
     index_free(&book);
-    room_end();
-    return check_done("test_ranks");
+    return room_end("test_ranks");
 }

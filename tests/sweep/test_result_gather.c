@@ -175,6 +175,5 @@ int main(void) {
     test_changed();
     index_free(&book);
     free(lines.data);
-    room_end();
-    return check_done("test_result_gather");
+    return room_end("test_result_gather");
 }

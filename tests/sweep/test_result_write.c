@@ -118,7 +118,6 @@ int main(void) {
         CHECK_INT(crops_counted("2"), 4);
     }
     check_edited();
-    program_end();
     FREE_ALL(json_nodes, result_text);
-    return check_done("test_result_write");
+    return program_done("test_result_write");
 }

@@ -647,6 +647,5 @@ int main(void) {
     RUN_TESTS(test_torch_text, test_shapes, test_known, test_gaps, test_odd, test_damaged, test_published, test_usage, test_folded,
               test_rows, test_own_trace, test_schedule, test_recorded, test_saved, test_emulated, test_interrupt,
               test_profile_usage, test_sweep);
-    program_end();
-    return check_done("test_profile");
+    return program_done("test_profile");
 }

@@ -3,7 +3,6 @@
  * backend, whose stages and launches must come back to the nanosecond.
  * links: engine */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
@@ -267,6 +266,11 @@ static vp_torch_trace_options options_for(const char *path) {
     o.path = path; o.base_ns = BASE; o.base_unix_ns = INT64_C(1700000000123456789); o.process = o.thread = 4242; o.devices = &gpu; o.device_count = 1;
     return o;
 }
+static vp_trace *opened(const vp_torch_trace_options *o) {
+    vp_trace *trace = NULL;
+    CHECK_INT(vp_torch_trace_open(o, &trace, NULL), VP_OK);
+    return trace;
+}
 /* A request of `steps` decode steps: kernels of `ns` without gaps, sent every `host` ns. Returns the number of launches. */
 static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t ns, int64_t host, int32_t per_stage) {
     int64_t count = 0;
@@ -363,7 +367,6 @@ static void test_request(void) {
 static void test_overlap(void) {
     char *path = in_folder("overlap.json");
     vp_torch_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
     vp_torch_trace_info info;
     vp_trace_run run;
     file f;
@@ -379,7 +382,7 @@ static void test_overlap(void) {
     for (int stage = VP_STAGE_VIT + 1; stage <= VP_STAGE_DECODE; stage++) times.begin_ns[stage] += 700;
     made[launches / 2].host_begin_ns += 500000;
     for (int64_t i = launches / 2 + 1; i < launches; i++) made[i].host_begin_ns += 500000;
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     second = make_run(&run, BASE + 1000, 1, 700, 100, 6); /* its device time would begin before the first request has ended */
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE + 9000000, NULL), VP_OK);
@@ -395,14 +398,13 @@ static void test_overlap(void) {
 static void test_cut(void) {
     char *path = in_folder("cut.json");
     vp_torch_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
     make_run(&run, BASE, 0, 1000, 900, 4);
     check_case("the earlier of two overlapping slices is shortened");
     made[5].ns += 50;      /* k_rows, gemm, k_rows, copy: the gemm of the second stage */
     made[5].host_ns = 950;
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, run.launch_count);
@@ -418,13 +420,12 @@ static void test_cut(void) {
 static void test_shapes_and_stacks(void) {
     char *path = in_folder("shapes.json"), dims[64], stack[256];
     vp_torch_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
     int64_t launches = make_run(&run, BASE + 5, 1, 1000, 900, 6);
     check_case("shapes and stacks");
     o.record_shapes = o.with_stack = o.profile_memory = 1;
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, launches);
@@ -446,7 +447,6 @@ static void test_cpu(void) {
     char *path = in_folder("cpu.json");
     vp_torch_trace_options o = options_for(path);
     vp_span spans_of[5] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}, {0, 1, 900000, 1}};
-    vp_trace *trace = NULL;
     vp_trace_run run;
     vp_error error = {VP_OK, -1, "", ""};
     file f;
@@ -455,7 +455,7 @@ static void test_cpu(void) {
     o.devices = NULL; o.device_count = 0;
     run.device = -1; run.spans = spans_of; run.span_count = 5;
     spans_of[4].launch = launches; /* a span whose launch did not fit in the caller's buffer */
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     spans_of[3].launch = -1;
     CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
@@ -485,7 +485,6 @@ static void test_cpu_steps(void) {
     for (int form = 0; form < 3; form++) {
         char *path = in_folder("steps-cpu.json");
         vp_torch_trace_options o = options_for(path);
-        vp_trace *trace = NULL;
         vp_trace_run run;
         file f;
         make_run(&run, BASE, 2, 1000, 1000, 4);
@@ -502,7 +501,7 @@ static void test_cpu_steps(void) {
                 made[i].host_begin_ns = begin + (made[i].step > 1 ? 4321 : 0) + 500 * (i % 4) + 100;
                 made[i].host_ns = 400;
             }
-        CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+        vp_trace *trace = opened(&o);
         CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
         close_trace(trace, NULL);
         check_file(path, &f);
@@ -521,13 +520,12 @@ static void test_cpu_steps(void) {
 static void test_stage_clock(void) {
     char *path = in_folder("clock.json");
     vp_torch_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_mark marks[3] = {{"request", BASE + 100, BASE + 1000, SIZE_MAX}, {"vision", BASE + 100, BASE + 400, 0}, {"prefill", BASE + 450, BASE + 1000, 0}};
     vp_stage_clock clock = vp_stage_clock_over(marks, 3);
     file f;
     check_case("the marks of a stage clock");
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_stages(trace, &clock, NULL), VP_OK); /* no marks are valid */
     clock.count = 3;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_OK);
@@ -562,11 +560,10 @@ static void test_stage_clock(void) {
 static void test_memory_and_counters(void) {
     char *path = in_folder("memory.json");
     vp_torch_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
     vp_error error = {VP_OK, -1, "", ""};
     file f;
     check_case("memory and counters");
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE + 1, 0, 4096, 1000000, 1000000, 2000000, NULL), VP_OK);
     CHECK_INT(vp_trace_memory(trace, BASE + 2, -1, 8192, 77, 77, 77, NULL), VP_OK);
@@ -603,14 +600,13 @@ static void test_random(uint32_t seed, int files) {
     vp_random_seed(&random, seed);
     for (int i = 0; i < files && !check_state.case_failed; i++) {
         vp_torch_trace_options o = options_for(path);
-        vp_trace *trace = NULL;
         vp_torch_trace_info info;
         file f;
         int64_t at = BASE;
         const int32_t on_device = (int32_t)draw(&random, 4) ? 0 : -1;
         const uint32_t scale = 1 + draw(&random, 3000);
         o.record_shapes = (int)draw(&random, 2); o.max_bytes = 12000 + draw(&random, 150000);
-        CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+        vp_trace *trace = opened(&o);
         for (int request = 0; request < 3; request++) {
             vp_trace_run run;
             const int64_t count = make_run(&run, at, (int32_t)draw(&random, 4), draw(&random, scale), draw(&random, scale), 1 + (int32_t)draw(&random, 9));
@@ -702,13 +698,12 @@ static void test_names(void) {
     char *path = in_folder("odd ]\"name.json"), name[128];
     vp_torch_trace_options o = options_for(path);
     vp_trace_metadata metadata[2] = {{"argv", "vlmprof run \"a\\b\"\n\ttab ]"}, {"odd \"key\"", "caf\xc3\xa9"}};
-    vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
     check_case("hostile names");
     gpu.name = "GPU \"9\" \\ ]";
     o.process_name = "my \"program\""; o.metadata = metadata; o.metadata_count = 2;
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
         make_run(&run, BASE + 1 + (int64_t)i * 1000000, 0, 100, 100, 1);
         made[1].name = given[i];
@@ -755,13 +750,12 @@ static void test_file_names(void) {
 static void test_closing(void) {
     char *path = in_folder("closing.json");
     vp_torch_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
     vp_torch_trace_info info, again;
     vp_error error;
     file f;
     check_case("closing twice, abandoning, replacing");
     write_text(path, "what stood there before");
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_OK);
     vp_torch_trace_free(trace); /* abandoned */
     CHECK(!unfinished_files());
@@ -788,10 +782,9 @@ static void test_closing(void) {
 static void test_steps(void) {
     char *path = in_folder("steps.json");
     vp_torch_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
     file f;
     check_case("steps in order");
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_step_end(trace, BASE, NULL), VP_ERR_STATE);
     CHECK_INT(vp_trace_step_begin(trace, 2, BASE - 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_step_begin(trace, -1, BASE, NULL), VP_ERR_RANGE);
@@ -903,7 +896,6 @@ static void test_refusals(void) {
 static void test_ranges(void) {
     char *path = in_folder("ranges.json"), stack[300];
     vp_torch_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
     vp_range_record records[4] = {0};
     file f;
     check_case("ranges of the host");
@@ -917,7 +909,7 @@ static void test_ranges(void) {
     records[2].payload = (vp_range_payload){12, 34, 0, {480, 640}, 2};
     vp_ranges ranges = {.records = records};
     ranges.count = ranges.capacity = 4;
-    CHECK_INT(vp_torch_trace_open(&o, &trace, NULL), VP_OK);
+    vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_OK);
     ranges.thread = 2; ranges.thread_name = "loader";
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_OK);
