@@ -6,9 +6,9 @@ export LC_ALL=C
 # How many lines the parts of the repository may have together. Rows are lowered. They rose once, by 670 and 345 lines, when a sweep learned load and start-up
 # options of servers: these have to be paid back before anything is added.
 budgets='cli                      42595  ^cli/.*\.(c|h|css|js)$
-header_parts_kernels     42940  ^(vlmprof\.h|parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
+header_parts_kernels     42611  ^(vlmprof\.h|parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
 vlmprof.h                 2300  ^vlmprof\.h$
-tests                    55877  ^tests/.*\.(c|h|sh|py|cu)$
+tests                    55791  ^tests/.*\.(c|h|sh|py|cu)$
 python                    3490  ^python/.*\.(py|c)$
 pinned_texts             14440  ^tests/golden/texts/'
 # And how many one file may have: the first row that fits it.

@@ -21,29 +21,24 @@ typedef struct vk_pass {
 /* flags: has a bias; stays in fp32 in every mode; belongs to a block of the language model, or to its head (otherwise
  * to tower or connector) */
 enum { VK_BIAS = 1, VK_FP32 = 2, VK_LLM = 4, VK_HEAD = 8 };
-#ifdef __GNUC__
-#define VK_FORMAT(name, first) __attribute__((format(printf, name, first)))
-#else
-#define VK_FORMAT(name, first)
-#endif
 /* f32 [width], and a bias of the same size */
-void vk_pass_norm(vk_pass *pass, vk_norm *norm, int width, int flags, const char *name, ...) VK_FORMAT(5, 6);
+void vk_pass_norm(vk_pass *pass, vk_norm *norm, int width, int flags, const char *name, ...) VP_IMPL_FORMAT(5, 6);
 /* f32 [rows, columns] */
-void vk_pass_floats(vk_pass *pass, float **values, int rows, int columns, const char *name, ...) VK_FORMAT(5, 6);
+void vk_pass_floats(vk_pass *pass, float **values, int rows, int columns, const char *name, ...) VP_IMPL_FORMAT(5, 6);
 /* in-type [rows, columns]; filled in row order from consecutive tensors */
 void vk_pass_table(vk_pass *pass, void **table, int rows, int columns);
 void vk_pass_table_rows(vk_pass *pass, void *table, int first_row, int rows, int columns, const char *name, ...)
-    VK_FORMAT(6, 7);
+    VP_IMPL_FORMAT(6, 7);
 /* a linear of n outputs and k inputs from one tensor (and its bias); .. */
 void vk_pass_linear(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags, const char *name, ...)
-    VK_FORMAT(6, 7);
+    VP_IMPL_FORMAT(6, 7);
 /* .. or first reserves it, then fills its rows from consecutive tensors */
 void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags);
 void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const char *name, ...)
-    VK_FORMAT(5, 6);
+    VP_IMPL_FORMAT(5, 6);
 /* .. or from part of a tensor, without a bias: rows starting at `piece->first` */
 void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const vk_piece *piece,
-                   const char *name, ...) VK_FORMAT(6, 7);
+                   const char *name, ...) VP_IMPL_FORMAT(6, 7);
 /* the linear over a patch's pixels [side, side, 3], from a tensor [outputs, 3, frames, side, side] */
 void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int frames, int flags, const char *name);
 

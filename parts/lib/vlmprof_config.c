@@ -1557,11 +1557,6 @@ typedef struct vp_impl_walk {
     int64_t wanted, at;
     vp_tensor_spec *spec;
 } vp_impl_walk;
-#ifdef __GNUC__
-#define VP_IMPL_FORMAT(name, first) __attribute__((format(printf, name, first)))
-#else
-#define VP_IMPL_FORMAT(name, first)
-#endif
 /* visits the next tensor; columns 0: one dimension */
 static void vp_impl_walk_put(vp_impl_walk *walk, int64_t rows, int64_t columns, const char *format, ...)
     VP_IMPL_FORMAT(4, 5);

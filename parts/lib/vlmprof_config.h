@@ -6,6 +6,12 @@
 #define VLMPROF_CONFIG_H
 #include "vlmprof_json.h"
 
+/* lets the compiler check the arguments of a function like printf */
+#ifdef __GNUC__
+#define VP_IMPL_FORMAT(name, first) __attribute__((format(printf, name, first)))
+#else
+#define VP_IMPL_FORMAT(name, first)
+#endif
 VP_EXTERN_C_BEGIN
 
 /* Parses a text into malloc'ed nodes; release them with free((void *)json->nodes).
