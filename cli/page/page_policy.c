@@ -73,7 +73,7 @@ static void draw_curve(struct text_buffer *out, const struct policy_report *curv
     for (int line = LINE_COUNT; line-- > 0;) draw_line(&plot, curve, line);
     plot_close(&plot);
 }
-/* Returns 1 if a data set has several configurations with times and scores of 0 to 1, and no load. */
+/* Returns 1 if a data set has several configurations with times and scores of 0 to 1, but no load. */
 static int has_choices(const struct report *report, const struct tradeoff *tradeoff) {
     int is_good = !tradeoff->reason[0] && tradeoff->accuracy && tradeoff->config_count > 1
                   && !strcmp(TERMS[report->settings.axis].unit, "ms");
@@ -94,7 +94,7 @@ static void show_group(struct text_buffer *out, const struct report *report, siz
         && !policy_report_make(&data, &settings, &curve)) {
         if (curve.part_count > 1) draw_curve(out, &curve);
         page_element(out, "p", curve.verdict.items[0]);
-    }
+    } else page_element(out, "p", "The records of the result files could not be read again.");
     text_add_string(out, "</div>\n");
     policy_report_free(&curve);
     policy_data_free(&data);

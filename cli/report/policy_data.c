@@ -304,7 +304,8 @@ int policy_data_read(const struct results *results, const struct result_group *g
     read_outcomes(data, settings->axis);
     if (!data->config_count)
         return complain(EXIT_USAGE, "policy: no sample has an accuracy and a %s", METRIC_KEYS[settings->axis]);
-    code = read_records(data, &settings->by, settings->is_by_optional);
+    code = settings->is_by_optional && !settings->by.count
+               ? 0 : read_records(data, &settings->by, settings->is_by_optional);
     data->given = zeroed(settings->choices.count + 1, sizeof *data->given);
     for (size_t i = 0; i < settings->choices.count && !code; i++, data->given_count++)
         code = read_choices(data, settings->choices.items[i], &data->given[i]);
