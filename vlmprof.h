@@ -72,7 +72,7 @@
  *     vlmprof_prompt.h      records of the nine data sets -> prompt text, as the reference builds it
  *     vlmprof_caption.h     CIDEr-D of captions, with a built-in tokenizer
  *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
- *     vlmprof_latency.h     regression, the latency model, recalibration for another device, guardrails
+ *     vlmprof_latency.h     regression, the latency model, guardrails
  *     vlmprof_noise.h       other activity of the machine during a measurement
  *     vlmprof_policy.h      policies that choose for each sample within a budget
  *     vlmprof_chat.h        requests to chat servers and their answers; vlmprof_server.h sends and times them

@@ -3139,11 +3139,14 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
     }
 }
 
-/* Calls F(R) for the next R rows, R a constant of at most 4, until all rows are done. */
-#define VK_ROWS_4(F, row) \
+/* Calls F(R, y, xr, ..) for the next R rows, R a constant of at most 4, until all rows are done. */
+#define VK_ROWS_4(F, row, ...) \
     for (int left = rows; left > 0;) { \
         int now = left < 4 ? left : 4; \
-        switch (now) { case 1: F(1); break; case 2: F(2); break; case 3: F(3); break; default: F(4); break; } \
+        switch (now) { \
+        case 1: F(1, y, xr, __VA_ARGS__); break; case 2: F(2, y, xr, __VA_ARGS__); break; \
+        case 3: F(3, y, xr, __VA_ARGS__); break; default: F(4, y, xr, __VA_ARGS__); break; \
+        } \
         left -= now; \
         xr += (size_t)now * (row); \
         y += now * VK_PAD; \

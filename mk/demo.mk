@@ -1,5 +1,5 @@
 # The demonstrations, which a new user runs first.
-.PHONY: demo demo-pareto demo-prune
+.PHONY: demo demo-pareto demo-policy demo-prune
 # the small model, on drawings that it has never seen
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8
 # Asks only for a word or a number, because reading needs resolution. One run per sample leaves time for more samples; P95 needs 60.
@@ -32,6 +32,17 @@ demo-pareto: $(PROGRAM)
 	@$(PROGRAM) report $(PARETO) --output_dir $(PARETO)/report
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
+
+# what choosing a configuration for each question can gain; then the lookup is run
+POLICY_SAMPLES ?= 500
+POLICY = $(B)/demo-policy
+POLICY_GRID = $(SMALL_MODEL) --data samples/tiny/heldout.jsonl --metric em --num_samples $(POLICY_SAMPLES) --num_runs_per_sample 1 \
+    --tier_list low medium high --top_k_list 1 2 --num_active_blocks_list 3 5
+POLICY_BUDGET ?= 14
+demo-policy: $(PROGRAM)
+	@$(PROGRAM) sweep $(POLICY_GRID) --output_dir $(POLICY)
+	@$(PROGRAM) policy $(POLICY) --budget_ms $(POLICY_BUDGET) --by kind --output_dir $(POLICY)/lookup
+	@$(PROGRAM) sweep $(POLICY_GRID) --choices $(POLICY)/lookup/choices.jsonl --output_dir $(POLICY)/measured
 
 # prunes image tokens with each method at 75, 50, 25 and 10 %, compared with no pruning and random tokens
 PRUNE_SAMPLES ?= 100

@@ -63,8 +63,9 @@ VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity
  * source:  the same file, vqa_score
  * memory:  none
  * threads: reentrant */
-VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count,
-                                   char *scratch, size_t scratch_bytes, double *score);
+typedef vp_result vp_score_rule(const char *prediction, const char *const *references, size_t reference_count,
+                                char *scratch, size_t scratch_bytes, double *score);
+VP_API vp_score_rule vp_score_vqa_seed;
 /* The cleaning of the experiments' evaluator classes. The text is stripped first. If it has newlines and no "Answer:",
  * the result is the most frequent line; of equals, the first. Each line is stripped, and its runs of white space become
  * one space. Empty lines count too.
@@ -92,37 +93,29 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
 /* The VQA v2 evaluator: the mean over the references of min(matches among the other references / 3, 1). If all
  * references are identical, neither side is normalised and case matters. No references: VP_ERR_MISMATCH.
  * source:  github.com/GT-Vision-Lab/VQA a013f00, PythonEvaluationTools/vqaEvaluation/vqaEval.py */
-VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count,
-                                       char *scratch, size_t scratch_bytes, double *score);
+VP_API vp_score_rule vp_score_vqa_official;
 /* 1 if a reference is equal after lower-casing and stripping, else 0. source: base_experiment.py,
  * compute_accuracy */
-VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count,
-                             char *scratch, size_t scratch_bytes, double *score);
+VP_API vp_score_rule vp_score_em;
 /* The same without stripping. source: evaluators.py, VqaEval */
-VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count,
-                                        char *scratch, size_t scratch_bytes, double *score);
+VP_API vp_score_rule vp_score_em_unstripped;
 /* The largest 1 - d over the references; 0 unless d < 0.5. d is the edit distance in lower case, divided by the longer
  * length before lower-casing. Two empty texts: VP_ERR_MISMATCH. numeric: bit-exact. source: vqa.py, anls_metric */
-VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count,
-                               char *scratch, size_t scratch_bytes, double *score);
+VP_API vp_score_rule vp_score_anls;
 /* 1 if a reference is a number other than 0 and the prediction is a number within 5 % of it; otherwise 1 if both are
  * equal in lower case. No references: VP_ERR_MISMATCH.
  * rule:    numbers are parsed like Python's float(); a final "%" divides by 100. source: vqa.py,
  *          relaxed_correctness */
-VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count,
-                                  char *scratch, size_t scratch_bytes, double *score);
+VP_API vp_score_rule vp_score_relaxed;
 /* min(matching references / 3, 1) after lower-casing and stripping. source: vqa.py, a_okvqa_score */
-VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count,
-                                  char *scratch, size_t scratch_bytes, double *score);
+VP_API vp_score_rule vp_score_a_okvqa;
 /* Largest |words in both| / |words in either| over the references, as sets after the VQA normalisation. The experiments
  * report this for captions. source: vqa.py, cider_score (its fallback, which always runs) */
-VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count,
-                                          char *scratch, size_t scratch_bytes, double *score);
+VP_API vp_score_rule vp_score_caption_jaccard;
 /* Open questions of MMMU: 1 if a normalised reference is inside one of the prediction's strings or equals one of its
  * numbers.
  * source: molmo/eval/mmmu_eval_utils.py, parse_open_response and eval_open */
-VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count,
-                                    char *scratch, size_t scratch_bytes, double *score);
+VP_API vp_score_rule vp_score_mmmu_open;
 
 /* Edit distance (insertions, deletions, substitutions) in code points of both texts, lower-cased and stripped as in the
  * text rule. returns, memory, threads: as above. The time is the product of the lengths, without the common prefix and
@@ -137,13 +130,6 @@ VP_API vp_result vp_score_option_distance(const char *prediction, const char *op
  * source:  vqa.py, select_mc_option */
 VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count,
                                         char *scratch, size_t scratch_bytes, int32_t *index);
-/* ScienceQA's rule: the first capital A-Z that is a whole word, if there is such an option; otherwise the name that
- * equals the upper-cased prediction; otherwise the text rule over the names. Without names (name_count 0): the text
- * rule over the options. out, returns: as vp_score_select_option
- * source:  base_experiment.py, compute_accuracy */
-VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count,
-                             const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
-                             int32_t *index);
 /* Multiple choice of MMMU: "(A)"; otherwise " A "; otherwise (more than 5 words) an option's text. Of several matches,
  * the last in the text counts.
  * out:     index  0..25, counting only options that are not empty; on success only
@@ -1311,37 +1297,6 @@ static int32_t vp_impl_score_letter(vp_impl_score_span span) {
     return -1;
 }
 
-static vp_result vp_impl_score_mc(const char *prediction, const char *const *options, size_t option_count,
-                                  const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
-                                  int32_t *index, int *is_nearest) {
-    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
-    vp_impl_score_span upper;
-    if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
-    if (!vp_impl_score_arguments(prediction, names, name_count, scratch, index)) return VP_ERR_RANGE;
-    upper =
-        vp_impl_score_map(&pool, vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), vp_impl_score_upper_rule);
-    if (pool.full) return VP_ERR_CAPACITY;
-    int32_t letter = vp_impl_score_letter(upper);
-    if (letter >= 0 && (size_t)letter < option_count) {
-        *index = letter;
-        return VP_OK;
-    }
-    if (!name_count) return vp_impl_score_select(&pool, prediction, options, option_count, index, is_nearest);
-    for (size_t i = 0; i < name_count && i < INT32_MAX; i++) {
-        if (!vp_impl_score_same(upper, vp_impl_score_span_of(names[i]))) continue;
-        *index = (int32_t)i;
-        return VP_OK;
-    }
-    return vp_impl_score_select(&pool, prediction, names, name_count, index, is_nearest);
-}
-VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count,
-                             const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
-                             int32_t *index) {
-    int is_nearest;
-    return vp_impl_score_mc(prediction, options, option_count, names, name_count, scratch, scratch_bytes, index,
-                            &is_nearest);
-}
-
 /* -------------------------------------------------------------------------------------------- MMMU, multiple choice */
 /* The last occurrence of a choice in the response; NULL if there is none. kind: 0 "(A)", 1 " A ", 2 the option's text
  * (both in lower case). */
@@ -1730,20 +1685,31 @@ static vp_result vp_impl_score_chosen(vp_result result, int32_t index, int64_t a
     else outcome->score = index == answer;
     return VP_OK;
 }
-static vp_result vp_impl_score_mc_rule(vp_impl_score_pool *pool, const vp_score_sample *sample,
-                                       vp_score_outcome *outcome) {
-    int32_t index = -1;
-    vp_result result =
-        vp_impl_score_mc(sample->prediction, sample->options, sample->option_count, sample->option_names,
-                         sample->option_name_count, pool->next, pool->left, &index, &outcome->is_nearest);
-    return vp_impl_score_chosen(result, index, sample->answer_index, outcome);
-}
 static vp_result vp_impl_score_selected(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                         const char *const *options, size_t count, int64_t answer,
                                         vp_score_outcome *outcome) {
     int32_t index = -1;
     vp_result result = vp_impl_score_select(pool, sample->prediction, options, count, &index, &outcome->is_nearest);
     return vp_impl_score_chosen(result, index, answer, outcome);
+}
+/* ScienceQA's rule: the first capital A-Z that is a whole word, if there is such an option; otherwise the name that
+ * equals the upper-cased prediction; otherwise the text rule over the names, or without names over the options.
+ * source: base_experiment.py, compute_accuracy */
+static vp_result vp_impl_score_mc_rule(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                       vp_score_outcome *outcome) {
+    const vp_impl_score_span trimmed = vp_impl_score_trimmed(vp_impl_score_span_of(sample->prediction));
+    const vp_impl_score_span upper = vp_impl_score_map(pool, trimmed, vp_impl_score_upper_rule);
+    const char *const *names = sample->option_names;
+    const int32_t letter = vp_impl_score_letter(upper);
+    if (pool->full) return VP_ERR_CAPACITY;
+    if (letter >= 0 && (size_t)letter < sample->option_count)
+        return vp_impl_score_chosen(VP_OK, letter, sample->answer_index, outcome);
+    for (size_t i = 0; i < sample->option_name_count && i < INT32_MAX; i++)
+        if (vp_impl_score_same(upper, vp_impl_score_span_of(names[i])))
+            return vp_impl_score_chosen(VP_OK, (int32_t)i, sample->answer_index, outcome);
+    return vp_impl_score_selected(pool, sample, sample->option_name_count ? names : sample->options,
+                                  sample->option_name_count ? sample->option_name_count : sample->option_count,
+                                  sample->answer_index, outcome);
 }
 static vp_result vp_impl_score_mc_text(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                        vp_score_outcome *outcome) {
@@ -1819,8 +1785,7 @@ static vp_result vp_impl_score_anls_rule(vp_impl_score_pool *pool, const vp_scor
 typedef enum vp_impl_score_needs { VP_IMPL_SCORE_NONE, VP_IMPL_SCORE_LIST, VP_IMPL_SCORE_ONE } vp_impl_score_needs;
 static const struct {
     vp_impl_score_needs references;
-    vp_result (*plain)(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                       size_t scratch_bytes, double *score);
+    vp_score_rule *plain;
     vp_result (*whole)(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome);
 } vp_impl_score_rules[] = {
 #define VP_IMPL_SCORE_PLAIN(name) vp_score_##name, NULL

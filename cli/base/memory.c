@@ -64,6 +64,7 @@ char *copy_text(const char *text, size_t bytes) {
     copy[bytes] = 0;
     return copy;
 }
+const char *name_in_path(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
 void text_add(struct text_buffer *buffer, const char *text, size_t bytes) {
     if (buffer->bytes + bytes + 1 > buffer->capacity) {
         buffer->capacity = (buffer->bytes + bytes + 1) * 2;

@@ -27,6 +27,7 @@ void watch_library_exits(void);
 int mark_own_exit(int code);
 
 char *copy_text(const char *text, size_t bytes);
+const char *name_in_path(const char *path); /* what follows the last slash */
 
 struct text_buffer { char *data; size_t bytes, capacity; };
 

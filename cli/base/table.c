@@ -46,7 +46,6 @@ static struct json_member cell_of(const struct table *table, const struct table_
     cell.real = real_at(row, column->offset);
     return cell;
 }
-/* Adds the cell as text. */
 static void add_text(struct text_list *cells, const struct table_column *column, const struct json_member *cell) {
     const double scale = column->scale > 0 ? column->scale : 1,
                  value = scale * (cell->type == MEMBER_INT ? (double)cell->whole : cell->real);

@@ -179,7 +179,6 @@ static int served_prepare(const struct options *options, struct served_run *stat
     question->request.knob_count = state->knobs.count;
     return ask_check(&state->endpoint, question);
 }
-/* Sends the request once. */
 static int ask_pass(void *with, struct pass_result *run) {
     struct served_run *state = with;
     struct sent_request sent;

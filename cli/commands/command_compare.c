@@ -401,7 +401,6 @@ static void add_comparison(struct comparison_job *job, struct compared_row row, 
     job->rows[job->count] = row;
     job->verdicts[job->count++] = comparison;
 }
-/* Finds the range of the scores on both sides. */
 static struct score_range pair_range(const struct result_pair *pair, int which) {
     if (which > COMPARED_ACCURACY) return (struct score_range){0, 1, which != COMPARED_DIVERGENCE};
     return score_range_common(score_range_of(pair->before), score_range_of(pair->after));
@@ -517,7 +516,7 @@ static void warn_of_noise(struct comparison_job *job) {
         const struct result_pair *pair = &job->pairs[i / 2];
         items[i] = i % 2 ? pair->after->noise : pair->before->noise;
         paths[i] = i % 2 ? pair->after->path : pair->before->path;
-        names[i] = strrchr(paths[i], '/') ? strrchr(paths[i], '/') + 1 : paths[i];
+        names[i] = name_in_path(paths[i]);
         runs = fmin(runs, (double)(i % 2 ? pair->after : pair->before)->num_runs_per_sample);
     }
     for (size_t i = 0; i < job->count; i++) is_any_noisy |= job->rows[i].is_noisy;
@@ -597,7 +596,6 @@ static void adjust_family(struct comparison_job *job) {
     }
     FREE_ALL(values[0], values[1], places, order);
 }
-/* Names the first difference that drifts. */
 static void warn_of_drift(struct comparison_job *job) {
     size_t i = 0;
     while (i < job->count && !job->rows[i].is_drifting) i++;

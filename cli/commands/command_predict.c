@@ -175,7 +175,6 @@ static int can_predict_request(const struct estimator *estimator, const vp_laten
     if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
     return 1;
 }
-/* Warns about requests with a number outside its range. */
 static void range_warn(int which, const struct number_range *range, const vp_latency_request *requests, size_t count,
                 struct text_list *warnings) {
     size_t outside = 0;

@@ -52,7 +52,6 @@ static void report_json_write(const struct report *report, report_form form, str
     vp_json_finish(&writer);
     text_add_string(out, "\n");
 }
-/* Appends the report in one of its forms. */
 static void report_form_write(const struct report *report, report_form form, struct text_buffer *out) {
     if (form == FORM_TEXT || form == FORM_MARKDOWN) {
         struct document document = {NULL, 0, NULL};

@@ -138,7 +138,6 @@ static void print_stage(const struct run_state *state, const char *name, int sta
                     medians[DETAIL_BYTES] / 1e9, ms > 0 ? medians[DETAIL_FLOPS] / ms / 1e9 : 0.0,
                     ms > 0 ? medians[DETAIL_BYTES] / ms / 1e6 : 0.0);
 }
-/* Prints a row of the table that is not a stage. */
 static void print_sum(const struct run_state *state, const char *name, int metric, double total) {
     struct median_range range = range_of_runs(state->timed.runs, state->timed.count, metric_of, metric);
     print_plain("%-18s %*s %6.1f%%\n", name, state->timed.count < 3 ? 11 : 26,
@@ -189,7 +188,6 @@ static void print_pictures(const struct request *request) {
                 whole->marker_tokens, request->input.tokens.count);
 }
 
-/* Prints the time it took to open the engine. */
 static void print_opening(const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
     print_plain("opening  kernels chosen in %.2f s, ", (double)opening.device_ns / 1e9);

@@ -85,7 +85,6 @@ static void add_tokens(struct tokenize_job *job, const char *text, size_t bytes,
     text_add(&job->out, "\n", 1);
 }
 
-/* Encodes a text into job->ids. */
 static vp_result encode_text(struct tokenize_job *job, const char *text, size_t bytes, size_t *count) {
     reserve(&job->ids, bytes + 1, sizeof(int32_t));
     vp_result result = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data,
@@ -95,7 +94,6 @@ static vp_result encode_text(struct tokenize_job *job, const char *text, size_t 
     return vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t),
                                count);
 }
-/* Decodes the first `count` of job->ids into job->text. */
 static vp_result decode_ids(struct tokenize_job *job, size_t count, size_t *bytes) {
     const int32_t *ids = (const int32_t *)job->ids.data;
     vp_result result;

@@ -109,7 +109,6 @@ static const struct table_column MEMORY_COLUMNS[] = {
     {PEAK(at_us), "at_us", "peak at", .as = time_text, .rules = COLUMN_NOT_IN_CSV}};
 
 static double us_of(int64_t ns) { return (double)ns / 1e3; }
-/* A share in percent; 0 if the whole is 0. */
 static double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 /* A table of the first rows, up to the limit; all rows if it is negative. The caller frees table.rows. */

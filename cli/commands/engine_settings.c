@@ -205,7 +205,6 @@ static uint64_t hash_options(uint64_t hash, const struct options *options, const
     }
     return hash;
 }
-/* Sets the fingerprint of a sweep of servers. */
 static void served_fingerprint(const struct options *options, struct plan *plan) {
     static const char *const names[] = {"num_runs_per_sample", "seed",   "max_runs",   "stop_half_width", "time_box_s",
                                         "endpoint_api",        "family", "ignore_eos", "no_cache"};

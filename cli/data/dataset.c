@@ -112,7 +112,6 @@ static vp_result find_lines(struct loader *loader, vp_error *error) {
     if (got < 0) return vp_error_set(error, VP_ERR_READ, offset, source->path, strerror(errno));
     return result;
 }
-/* Reads the strata of all lines that find_lines found. */
 static vp_result find_line_strata(struct loader *loader, vp_error *error) {
     const struct source *source = &loader->dataset->source;
     struct record_reader *reader = &loader->reader;
@@ -165,7 +164,6 @@ static vp_result check_lines(const struct source *source, vp_error *error) {
             "and this one with --annotations");
     return has_objects(source, "data") ? vp_error_set(error, VP_ERR_FORMAT, 0, source->path, expected) : VP_OK;
 }
-/* Adds a question of VQA v2. */
 static vp_result take_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     struct loader *loader = (struct loader *)user;
     int64_t id = 0, image = 0;
@@ -233,7 +231,7 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
  * name is not an official one, or the file is missing. */
 static char *find_annotations(const char *path) {
     static const char word[] = "OpenEnded_", tail[] = "_questions.json";
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *open_ended = strstr(name, word),
+    const char *name = name_in_path(path), *open_ended = strstr(name, word),
                *end = strstr(name, tail);
     struct text_buffer text = {NULL, 0, 0};
     if (!open_ended || !end || end < open_ended + strlen(word) || end[strlen(tail)]) return NULL;
@@ -316,7 +314,6 @@ static vp_result find_strata(struct loader *loader, vp_error *error) {
     sort_questions(loader, NULL, loader->population);
     return walk_annotations(loader, take_stratum, error);
 }
-/* Finds the annotations of the samples. */
 static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_error *error) {
     struct dataset *dataset = loader->dataset;
     size_t found = 0;
@@ -869,7 +866,6 @@ int dataset_check_usable(const struct dataset *dataset, const struct model *mode
     sample_free(&first);
     return code;
 }
-/* Counts the answers of a record. */
 static void count_answers(struct loader *loader, struct scoring *scoring, const vp_json *json,
                           const struct entry *entry) {
     struct dataset *dataset = loader->dataset;

@@ -198,7 +198,6 @@ static int read_each(struct grid *grid) {
     return 0;
 }
 
-/* Finds the points of the grid that the strategy visits. */
 static int grid_points(struct grid *grid) {
     const char *name = grid->settings->sampling_strategy;
     const uint32_t seed = grid->settings->data.seed;

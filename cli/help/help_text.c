@@ -44,6 +44,7 @@ void help_print_command(const struct command *command, int is_whole) {
             group = spec->name;
             continue;
         }
+        if (!strcmp(spec->name, "help")) continue; /* who reads this knows it */
         if (shown && !has_word(shown, spec->name)) {
             more++;
             continue;

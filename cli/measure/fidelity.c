@@ -112,7 +112,6 @@ static void likely_free(struct likely_steps *steps) {
 static int is_same_token(const struct likely *left, const struct likely *right) {
     return left->bytes == right->bytes && !memcmp(left->text, right->text, left->bytes);
 }
-/* The entry of a token in a list, or NULL. */
 static const struct likely *find_likely(const struct likely_step *step, const struct likely *token) {
     for (size_t i = 0; i < step->top_count; i++) if (is_same_token(&step->top[i], token)) return &step->top[i];
     return is_same_token(&step->own, token) ? &step->own : NULL;

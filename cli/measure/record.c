@@ -301,8 +301,7 @@ void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct s
         vp_json_key(writer, always[i]);
         if (node != VP_JSON_NONE) json_node(writer, json, node);
         else if (i == 2 && sample->images.count == 1) { /* an image file is usually named after its id */
-            const char *path = first_image(sample), *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path,
-                       *dot = strrchr(name, '.');
+            const char *name = name_in_path(first_image(sample)), *dot = strrchr(name, '.');
             char *stem = copy_text(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
             json_lossy(writer, stem);
             free(stem);

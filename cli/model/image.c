@@ -138,7 +138,6 @@ static int skip_blocks(struct gif *gif) {
     }
     return gif->at++ < gif->end;
 }
-/* Skips a palette of 2^(flags % 8 + 1) colours, if there is one. */
 static void skip_palette(struct gif *gif, uint8_t flags) {
     const ptrdiff_t bytes = flags & 128 ? 3 * (2 << (flags & 7)) : 0;
     gif->at = bytes < gif->end - gif->at ? gif->at + bytes : gif->end;

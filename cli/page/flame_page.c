@@ -77,7 +77,6 @@ static int64_t total_ns(const struct flame *flame, const vp_op *op) {
     return flame->on_device ? op->device_total_ns : op->host_total_ns;
 }
 static int is_launch(const vp_op *op) { return op->part && op->stage; }
-/* The columns by which the table is grouped. */
 static void group_heads(struct text_buffer *out, uint32_t group_by) {
     static const struct { uint32_t flag; page_head kind; const char *head; } heads[] = {
         {VP_OPS_BY_STAGE, HEAD_TEXTS, "stage"},   {VP_OPS_BY_PART, HEAD_TEXTS, "part"},
@@ -173,13 +172,8 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
 }
 
 /* ---- head, findings, words */
-/* The last part of a path. */
-static const char *file_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
+static const char *file_name(const char *path) { return name_in_path(path)[0] ? name_in_path(path) : path; }
 enum { QUESTION_MOST = 100 }; /* number of letters in the title; the provenance has all of it */
-/* Writes model, image and question. */
 static void page_name(struct text_buffer *out, const struct flame *flame) {
     char *question = resize(NULL, strlen(flame->question) + 4, 1);
     strcpy(question, flame->question);

@@ -17,6 +17,7 @@ void page_text(struct text_buffer *out, const char *text) {
                              : *text == '>'  ? "&gt;"
                              : *text == '"'  ? "&quot;"
                              : *text == '\'' ? "&#39;"
+                             : *text == '\n' ? "\n" /* titles of marks have lines */
                                              : "\xEF\xBF\xBD"; /* control and invalid bytes become U+FFFD */
         if (shown) text_add(out, text, shown); else text_add_string(out, entity);
         if (!shown) shown = hidden ? hidden : 1;

@@ -23,7 +23,6 @@ static void fact_line(struct text_list *facts, const char *name, const char *for
     va_end(arguments);
     fact(facts, name, line);
 }
-/* The request: the question, the model, the answer. */
 static void facts_of_request(struct text_list *facts, const struct profiler *profiler) {
     const struct request *request = profiler->request;
     const vp_layout *layout = layout_of(&request->input);
@@ -56,7 +55,6 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
     fact_line(facts, "output tokens", "%d%s", run->reply.token_count,
               run->reply.ended_by_eos ? ", the last is EOS" : "");
 }
-/* The machine, the date, the engine and the command. */
 static void facts_of_machine(struct text_list *facts, const struct profiler *profiler, const char *date) {
     vp_engine *engine = profiler->session->engine;
     char host[HOST_BYTES];

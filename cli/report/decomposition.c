@@ -267,7 +267,6 @@ static int is_same_curve(const struct curve_kind *kind, const struct result_file
         differ = knob_is_axis(axis) && axis != KNOB_SIZE && compare_axis(left, right, axis);
     return !differ;
 }
-/* A curve for each language model. */
 static void language_curves(struct curve_list *curves, const struct results *results, size_t group_index,
                             const struct curve_kind *kind) {
     const struct result_group *group = &results->groups[group_index];

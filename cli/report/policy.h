@@ -10,6 +10,7 @@ struct policy_settings {
     vp_policy_options options;           /* budget_ms is infinite without --budget_ms */
     int axis;                            /* METRIC_*: the latency */
     struct text_list by;                 /* fields of the lookup */
+    int is_by_optional;                  /* 1: without the fields that no record has; 0: that is an error */
     struct text_list choices;            /* files of choices */
     const char *condition;               /* key of a knob, or NULL */
 };

@@ -159,7 +159,7 @@ static void finish_field(struct policy_field *field, size_t samples) {
     for (size_t i = 0; i < samples && field->is_number; i++)
         if (isfinite(field->values[i])) field->values[i] = strtod(field->words.items[(size_t)field->values[i]], NULL);
 }
-static int read_records(struct policy_data *data, const struct text_list *by) {
+static int read_records(struct policy_data *data, const struct text_list *by, int is_optional) {
     struct reading reading = {.data = data};
     int code = 0;
     data->names = zeroed(data->sample_count + 1, sizeof *data->names);
@@ -177,7 +177,11 @@ static int read_records(struct policy_data *data, const struct text_list *by) {
         size_t known = 0;
         finish_field(&data->fields[f], data->sample_count);
         for (size_t i = 0; i < data->sample_count; i++) known += isfinite(data->fields[f].values[i]) != 0;
-        if (!known)
+        if (!known && is_optional) {
+            free(data->fields[f].values);
+            memmove(&data->fields[f], &data->fields[f + 1], (--data->field_count - f) * sizeof *data->fields);
+            f--;
+        } else if (!known)
             code = complain(EXIT_USAGE, "--by %.80s: no record has this field; there are image_pixels, aspect, "
                                         "text_tokens, image_tokens%s%s", data->fields[f].name,
                             reading.members.bytes ? ", " : "", reading.members.bytes ? reading.members.data : "");
@@ -236,7 +240,7 @@ int policy_data_read(const struct results *results, const struct result_group *g
     read_outcomes(data, settings->axis);
     if (!data->config_count)
         return complain(EXIT_USAGE, "policy: no sample has an accuracy and a %s", METRIC_KEYS[settings->axis]);
-    code = read_records(data, &settings->by);
+    code = read_records(data, &settings->by, settings->is_by_optional);
     data->given = zeroed(settings->choices.count + 1, sizeof *data->given);
     for (size_t i = 0; i < settings->choices.count && !code; i++, data->given_count++)
         code = read_choices(data, settings->choices.items[i], &data->given[i]);

@@ -454,7 +454,6 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
     }
     free(low);
 }
-/* Reports the gain and loss of each pruned configuration. */
 static void find_pruning(struct report *report, const struct tradeoff *tradeoff, const struct pruned_rows *rows) {
     for (size_t i = 0; i < rows->count; i++) {
         char name[160], text[400];
@@ -467,8 +466,8 @@ static void find_pruning(struct report *report, const struct tradeoff *tradeoff,
 }
 /* Returns 1 if the file is the baseline, which is named by its path or the path's last part. */
 static int is_baseline(const struct result_file *file) {
-    const char *name = file->fidelity.baseline, *slash = strrchr(file->path, '/');
-    return !strcmp(file->path, name) || !strcmp(slash ? slash + 1 : file->path, name);
+    const char *name = file->fidelity.baseline;
+    return !strcmp(file->path, name) || !strcmp(name_in_path(file->path), name);
 }
 /* The distance of a configuration from the baseline: its KL divergence or, if that is unknown, its token and answer
  * agreement. NaN if unknown. */

@@ -94,7 +94,6 @@ static void csv_times(struct csv_line *line, const struct report *report, const 
             csv_value(line, key, "_share", times->stages[PART_STAGES[which]].parts[part]);
         }
 }
-/* Returns 1 if any configuration is pruned. */
 static int has_baseline(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].fidelity.baseline) return 1;
     return 0;

@@ -87,7 +87,6 @@ static const char *object_at(const struct field *row, const char *at) { return r
 static int is_pointer(const struct field *row) {
     return row->type == FIELD_TEXT || row->type == FIELD_JSON || row->type == FIELD_LIST;
 }
-/* Returns 1 if the value in memory is null. */
 static int is_null(const struct field *row, const char *at) {
     const int may_be = row->null || row->is_optional;
     if (row->type == FIELD_STAGES || (!may_be && !is_pointer(row))) return 0;

@@ -254,7 +254,6 @@ static int read_columns(struct result_file *file, const vp_json *json, uint32_t 
         }
     return 0;
 }
-/* The views of an image that the tower saw. */
 static double views_of(const struct result_file *file, double crops) {
     const vp_views views = vp_architecture_views(file->architecture);
     return views == VP_VIEWS_CROPS || (views == VP_VIEWS_SPLIT && crops <= 1) ? crops : crops + 1;
@@ -452,7 +451,6 @@ static void name_samples(struct result_file *files, size_t count) {
     }
 }
 
-/* Reads the number and the list of a knob. */
 static int read_knob_list(struct result_file *file, const vp_json *json, int knob) {
     const char *key = KNOBS[knob].list_key;
     const uint32_t array = vp_json_get(json, 0, key);
@@ -495,7 +493,7 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
 }
 /* The task from the file's name, <task>_imgsize...; malloc'ed. */
 static char *task_of_path(const char *path) {
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *end = strstr(name, "_imgsize");
+    const char *name = name_in_path(path), *end = strstr(name, "_imgsize");
     return text_without_controls(copy_text(name, end ? (size_t)(end - name) : strcspn(name, ".")));
 }
 static void read_knob_text(struct result_file *file, const vp_json *json, uint32_t object, int knob) {
@@ -787,8 +785,7 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
 
 /* ---- many files */
 static int result_name_is_ours(const char *path) {
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    return strstr(name, "_imgsize") || !strncmp(name, "policy-", 7);
+    return strstr(name_in_path(path), "_imgsize") || !strncmp(name_in_path(path), "policy-", 7);
 }
 /* Lists the *.json files of a folder, or the file itself. Returns 0 or an exit code. */
 static int list_results(struct text_list *paths, const char *operand) {

@@ -31,7 +31,7 @@ static int open_result(struct open_result *open, const char *path) {
 }
 /* The name of a configuration: its file without folder and ".json". */
 static const char *config_name(const char *path, char out[CONFIG_BYTES]) {
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const char *name = name_in_path(path);
     const size_t bytes = strlen(name), end = bytes > 5 && !strcmp(name + bytes - 5, ".json") ? bytes - 5 : bytes;
     snprintf(out, CONFIG_BYTES, "%.*s", (int)end, name);
     return out;
@@ -214,7 +214,7 @@ static int read_line(struct score_job *job, const vp_json *json, int64_t number)
 }
 /* Reads the file of scores, and sets job->from to its name and hash. Returns 0 or an exit code. */
 static int read_lines(struct score_job *job) {
-    const char *path = job->request->file, *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const char *path = job->request->file, *name = name_in_path(path);
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     char *text = NULL, digits[65], limit[160];

@@ -116,8 +116,7 @@ static int captions_score(const struct captions *captions, const char *source, s
     }
     scored->each = resize(NULL, scored->scored_count, sizeof *scored->each);
     if (scored->scored_count)
-        result = vp_caption_corpus(images, scored->scored_count, VP_CAPTION_TOKENISED, scored->each, &scored->corpus,
-                                   &error);
+        result = vp_caption_corpus(images, scored->scored_count, scored->each, &scored->corpus, &error);
     free(images);
     if (result == VP_OK) return 0;
     free(scored->each);
@@ -194,7 +193,6 @@ static int captions_print(const struct captions *captions, int metric, const cha
     FREE_ALL(scored.each, line.data);
     return code;
 }
-/* Writes the JSON of a set's line. */
 static void put_caption_set(vp_json_writer *writer, const struct captions *captions,
                             const struct caption_result *scored, int metric, const char *name) {
     vp_json_begin_object(writer);
@@ -237,7 +235,6 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
     return code;
 }
 
-/* Adds a row for a line that is not valid. */
 static void add_bad_line(struct captions *captions, const vp_json *json, int64_t number, const char *reason,
                          int64_t offset) {
     struct caption_row *row = caption_add_row(captions, json, VP_JSON_NONE, "id");

@@ -228,7 +228,6 @@ int unknown_metric(const char *name, int wanted) {
     return complain_word("metric", "rule", name, names);
 }
 
-/* The cleaning that --clean selects. */
 static vp_score_cleaning cleaning_of(const char *clean, const vp_score_metric_info *info) {
     if (!strcmp(clean, "none")) return VP_SCORE_CLEAN_NONE;
     if (!strcmp(clean, "last")) return VP_SCORE_CLEAN_LAST;

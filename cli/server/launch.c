@@ -103,7 +103,6 @@ void launch_end(struct launched_server *server) {
     free(server->log);
     server->log = NULL;
 }
-/* Adds the last lines of a log. */
 static void add_last_lines(const char *log, char *reason, size_t capacity) {
     char *text = NULL;
     size_t bytes = 0, from, lines = 0;

@@ -20,7 +20,6 @@ static size_t value_bytes(const char *text, int *is_open) {
     *is_open = depth || in_quotes;
     return i;
 }
-/* The value as JSON. */
 static char *json_of_value(const char *value) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     struct text_buffer text = {NULL, 0, 0};

@@ -352,7 +352,6 @@ struct point_line index_point(const struct index_entry *entry, const struct inde
     return unpack_line(configuration->place < entry->last_count ? entry->last[configuration->place] : -1);
 }
 
-/* Reads the data sets of a head line. */
 static void index_take_sets(struct journal_index *index, const vp_json *json, uint32_t data) {
     uint32_t node = data + 1;
     index->set_count = (int32_t)json->nodes[data].count;

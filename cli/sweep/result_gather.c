@@ -196,7 +196,6 @@ void gathered_free(struct gathered *gathered) {
     FREE_ALL(gathered->sessions, gathered->has_block, gathered->twins.reason, gathered->twins.pairs, gathered->baseline,
              gathered->fidelity_reason, gathered->prompts.items, gathered->counts.items);
 }
-/* Numbers that are not finite are not added. */
 static void list_add(struct number_list *list, double value) {
     if (!isfinite(value)) return;
     list->values = grown(list->values, list->count, sizeof *list->values);

@@ -277,7 +277,6 @@ static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered
 }
 
 /* ---- a row */
-/* Returns 1 if the point was measured. */
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
 /* "T_image_outside" of the pairs; null if there are none. */
@@ -356,7 +355,6 @@ static void put_twins(vp_json_writer *writer, const struct measured *measured) {
     put_outside(writer, twins->pairs, twins->count,
                 twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
 }
-/* One of per_sample_results. */
 static void put_row(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
                     int32_t file) {
     const struct point *point = &measured->point;
@@ -451,7 +449,6 @@ static void put_kernel_pass(vp_json_writer *writer, struct journal_index *index,
     }
     vp_json_end_array(writer);
 }
-/* The blocks of a configuration under load. */
 static void put_load(vp_json_writer *writer, struct journal_index *index,
                      const struct index_configuration *configuration) {
     if (!knobs_are_loaded(&configuration->knobs)) return;
@@ -769,14 +766,17 @@ static void add_range_line(struct document *document, const struct summaries *al
     else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total in brackets: %s", more);
     else document_text(document, BLOCK_LINE, "T_total in brackets: %s; %s", words, more);
 }
+static void add_name(struct text_list *cells, const struct summary *summary) {
+    const char *name = name_in_path(summary->path);
+    text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
+}
 /* Without stages, two columns are omitted. */
 static void add_summary(struct text_list *cells, const struct summary *summary) {
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
     const size_t first = summary->is_served ? 2 : 0;
-    const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
     const struct median_range *total = &summary->p50[METRIC_TOTAL];
-    const double unknown = (double)NAN;                        /* no range is shown */
-    text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
+    const double unknown = (double)NAN; /* no range is shown */
+    add_name(cells, summary);
     CELLS(cells, number_whole(summary->sample_count).text,
           number_measured(total->median, total->low, total->high).text);
     for (size_t k = first; k < sizeof columns / sizeof *columns; k++)
@@ -791,12 +791,11 @@ static void add_twins(struct document *document, const struct summaries *all) {
     struct text_list *cells = NULL;
     for (size_t i = 0; i < all->count; i++) {
         const struct twin_result *twins = &all->items[i].twins;
-        const char *name = strrchr(all->items[i].path, '/') ? strrchr(all->items[i].path, '/') + 1 : all->items[i].path;
         const double unknown = (double)NAN;
         if (!twins->pairs) continue;
         if (!cells)
             cells = document_table(document, "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
-        text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
+        add_name(cells, &all->items[i]);
         CELLS(cells, number_whole(twins->pairs).text,
               number_measured(twins->difference.median, twins->difference.low, twins->difference.high).text,
               number_measured(twins->image_ms, unknown, unknown).text,
@@ -813,13 +812,12 @@ static void add_fidelity(struct document *document, const struct summaries *all)
     struct text_list *cells = NULL;
     for (size_t i = 0; i < all->count; i++) {
         const struct summary *summary = &all->items[i];
-        const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
         const struct result_fidelity *fidelity = &summary->fidelity;
         if (!fidelity->baseline) continue;
         if (!cells)
             cells = document_table(document, "against the baseline|KL divergence, nats|P99|top1_agreement|"
                                              "answer_agreement|margin, nats");
-        text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
+        add_name(cells, summary);
         CELLS(cells, range_text(fidelity->kl_divergence_mean, fidelity->kl_divergence_mean_interval).text,
               number_short(fidelity->kl_divergence_p99).text,
               range_text(fidelity->top1_agreement, fidelity->top1_agreement_interval).text,
@@ -863,9 +861,8 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     double runs_least = HUGE_VAL; /* per point */
     struct twin_result twins = {0};
     for (size_t i = 0; i < all->count; i++) {
-        const char *path = all->items[i].path;
         items[i] = all->items[i].noise;
-        names[i] = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+        names[i] = name_in_path(all->items[i].path);
         runs_least = fmin(runs_least, (double)all->items[i].run_count / (double)all->items[i].ok);
     }
     noise_warn(warnings, items, NULL, names, all->count, noise_advice_sweep(runs_least));

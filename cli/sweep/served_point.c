@@ -40,7 +40,6 @@ static size_t variant_index(const struct sweep *sweep, const struct configuratio
 struct endpoint *served_endpoint(const struct sweep *sweep, const struct configuration *configuration) {
     return &sweep->served->endpoints[variant_index(sweep, configuration)];
 }
-/* A question to the server of a variant. */
 static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *pictures,
                                    size_t picture_count, const char *text, int32_t max_tokens) {
     struct question question = {
@@ -336,7 +335,6 @@ static int served_begin(struct sweep *sweep, struct open_point *point, const str
 /* Returns 1 if the server understood and rejected the request, so another attempt would have the same result. */
 static int is_refused(int status) { return status == 400 || status == 413 || status == 422; }
 
-/* pixels of its first image */
 static int64_t entry_pixels(const struct entry *entry) {
     return entry->image_count ? (int64_t)entry->sizes->width_px * entry->sizes->height_px : 0;
 }

@@ -329,7 +329,6 @@ static int check_session(struct sweep *sweep) {
     return complain(EXIT_DEVICE, "the points in %s were measured on %s, but this is %s: use another --output_dir",
                     sweep->journal.path, file->device, vp_engine_device(sweep->engine->session.engine));
 }
-/* Returns 1 if the engine runs the configuration and it is not dropped. */
 static int has_configuration(const struct sweep *sweep, const struct sweep_engine *engine,
                              const struct configuration *configuration) {
     return !configuration->dropped && configuration->weights_at == (size_t)(engine - sweep->engines);
@@ -369,7 +368,6 @@ static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, co
     }
     return dropped;
 }
-/* Returns 1 if the engine has points to measure. */
 static int has_work(const struct sweep *sweep, const struct sweep_engine *engine) {
     for (size_t i = 0; i < sweep->plan.run_count; i++)
         if (has_configuration(sweep, engine, &sweep->plan.runs[i])

@@ -127,7 +127,6 @@ static int sweep_open(struct sweep *sweep) {
 }
 
 /* ---- the measurements */
-/* Allocates the engines; none is opened. */
 static void make_engines(struct sweep *sweep) {
     sweep->engine_count = sweep->plan.weights_count ? sweep->plan.weights_count : 1;
     sweep->engines = zeroed(sweep->engine_count, sizeof *sweep->engines);

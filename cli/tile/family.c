@@ -14,7 +14,6 @@ static void bare_word(char out[64], const char *text) {
         if (isalnum((unsigned char)*text)) out[bytes++] = (char)tolower((unsigned char)*text);
     out[bytes] = 0;
 }
-/* Returns 1 if the name is close to one of the words. */
 static int is_near_one(const char *name, const char *words) {
     struct text_buffer near = {NULL, 0, 0};
     char typed[64], word[64];

@@ -341,7 +341,6 @@ static trace_category category_of(struct trace *trace, const char *text) {
     if (trace->unknown.count < 1000) text_table_add(&trace->unknown, text);
     return TRACE_OP;
 }
-/* Adds a number or a text, spelled as in the file. */
 static void add_spelled(struct text_buffer *text, const vp_json *json, uint32_t node) {
     if (node_is(json, node, VP_JSON_STRING) || node_is(json, node, VP_JSON_NUMBER))
         text_add(text, json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
@@ -357,7 +356,6 @@ static uint32_t labelled(struct text_table *table, struct text_buffer *text, uin
     }
     return index;
 }
-/* The number of a process. */
 static uint32_t process_of(struct trace *trace, const vp_json *json, uint32_t node) {
     struct text_buffer text = {NULL, 0, 0};
     add_spelled(&text, json, node);

@@ -764,7 +764,7 @@ typedef struct vp_impl_caption_gram { uint32_t prefix, word, id; } vp_impl_capti
 /* the words of a text: an index into `numbers` */
 typedef struct vp_impl_caption_line { size_t first, count; } vp_impl_caption_line;
 typedef struct vp_impl_caption_book {
-    vp_impl_caption_list letters, words, numbers, lines, scratch;
+    vp_impl_caption_list letters, words, numbers, lines;
     uint32_t *word_table; /* number + 1, or 0 */
     size_t word_table_size;
     vp_impl_caption_gram *gram_table;
@@ -859,10 +859,11 @@ static vp_result vp_impl_caption_full(const vp_impl_caption_book *book) {
 }
 
 /* Splits a tokenised text. */
-static vp_result vp_impl_caption_split(vp_impl_caption_book *book, const char *text, size_t bytes) {
-    const char *at = text, *end = text + bytes, *start = text;
+static vp_result vp_impl_caption_split(vp_impl_caption_book *book, const vp_caption_text *caption) {
+    const char *at = caption->text ? caption->text : "", *end = at + caption->bytes, *start = at;
     vp_impl_caption_line line = {0};
     size_t length = 1;
+    if (!caption->text && caption->bytes) return VP_ERR_RANGE;
     line.first = book->numbers.count;
     for (;; at += length) {
         uint32_t code = at < end ? vp_unicode_get(at, end, &length) : ' ';
@@ -877,22 +878,6 @@ static vp_result vp_impl_caption_split(vp_impl_caption_book *book, const char *t
     if (!vp_impl_caption_reserve(&book->lines, 1, sizeof line)) return VP_ERR_MEMORY;
     ((vp_impl_caption_line *)book->lines.data)[book->lines.count++] = line;
     return VP_OK;
-}
-
-static vp_result vp_impl_caption_read(vp_impl_caption_book *book, const vp_caption_text *caption,
-                                      vp_caption_input input) {
-    size_t needed = 0;
-    vp_result result;
-    if (!caption->text && caption->bytes) return VP_ERR_RANGE;
-    if (input == VP_CAPTION_TOKENISED)
-        return vp_impl_caption_split(book, caption->text ? caption->text : "", caption->bytes);
-    for (;;) {
-        result = vp_caption_tokenise(caption->text, caption->bytes, (char *)book->scratch.data, book->scratch.capacity,
-                                     &needed);
-        if (result != VP_ERR_CAPACITY) break;
-        if (needed == SIZE_MAX || !vp_impl_caption_reserve(&book->scratch, needed + 1, 1)) return VP_ERR_MEMORY;
-    }
-    return result == VP_OK ? vp_impl_caption_split(book, (const char *)book->scratch.data, needed) : result;
 }
 
 static int vp_impl_caption_grow_grams(vp_impl_caption_book *book) {
@@ -969,7 +954,6 @@ static void vp_impl_caption_release(vp_impl_caption_book *book) {
     VP_FREE(book->words.data);
     VP_FREE(book->numbers.data);
     VP_FREE(book->lines.data);
-    VP_FREE(book->scratch.data);
     VP_FREE(book->word_table);
     VP_FREE(book->gram_table);
     for (size_t n = 1; n < VP_IMPL_CAPTION_N; n++) VP_FREE(book->grams[n]);
@@ -1079,29 +1063,27 @@ static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_i
 }
 
 static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_caption_image *images,
-                                          size_t image_count, vp_caption_input input, size_t *image) {
+                                          size_t image_count, size_t *image) {
     for (*image = 0; *image < image_count; ++*image) {
         const vp_caption_image *one = &images[*image];
         if (!one->references || !one->reference_count) return VP_ERR_RANGE;
-        vp_result result = vp_impl_caption_read(book, &one->candidate, input);
+        vp_result result = vp_impl_caption_split(book, &one->candidate);
         for (size_t i = 0; i < one->reference_count && result == VP_OK; i++)
-            result = vp_impl_caption_read(book, &one->references[i], input);
+            result = vp_impl_caption_split(book, &one->references[i]);
         if (result != VP_OK) return result;
     }
     return VP_OK;
 }
 
-VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
-                                   double *each, double *corpus, vp_error *error) {
+VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, double *each, double *corpus,
+                                   vp_error *error) {
     vp_impl_caption_book book = {0};
     vp_impl_message where = {{0}, 0};
     size_t image = 0;
     if (!images || !image_count) return vp_error_set(error, VP_ERR_RANGE, -1, "captions", "no images to score");
     if (image_count >= VP_IMPL_CAPTION_WORDS_MAX)
         return vp_error_set(error, VP_ERR_RANGE, -1, "captions", "over 2^29 images; score them in parts");
-    if (input != VP_CAPTION_TOKENISED && input != VP_CAPTION_RAW)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "captions", "unknown kind of input");
-    vp_result result = vp_impl_caption_read_all(&book, images, image_count, input, &image);
+    vp_result result = vp_impl_caption_read_all(&book, images, image_count, &image);
     vp_impl_message_text(&where, "image ");
     vp_impl_message_int(&where, (int64_t)image);
     if (result == VP_ERR_RANGE) {

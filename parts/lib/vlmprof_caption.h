@@ -16,8 +16,6 @@ typedef struct vp_caption_image {
     const vp_caption_text *references; /* [reference_count], at least 1 */
     size_t reference_count;
 } vp_caption_image;
-/* texts are used unchanged (words between white space), or are first passed through vp_caption_tokenise */
-typedef enum vp_caption_input { VP_CAPTION_TOKENISED, VP_CAPTION_RAW } vp_caption_input;
 
 /* Splits a caption into words: lower case, Penn Treebank rules, no punctuation, one space between words. It follows the
  * rules below, but not every rule of the program that it replaces, so printed numbers that depend on it are marked
@@ -38,8 +36,7 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
 
 /* CIDEr-D of each image and of the corpus, 0..10; always 0 in a corpus of one image.
  * in:      images       [image_count], at least 1; document frequencies come from this corpus, so a score depends on
- *                       all images
- *          input        the form of the texts
+ *                       all images. Words are what white space separates: vp_caption_tokenise splits captions
  * out:     each         [image_count] on success only; may be NULL
  *          corpus       on success only; may be NULL
  *          error        may be NULL; names the image
@@ -53,8 +50,8 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
  * memory:  at most 32 bytes per word, 64 per text and 100 per distinct word or n-gram of 2 to 4 words, released at the
  *          end. Time is linear in the words
  * threads: reentrant */
-VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
-                                   double *each, double *corpus, vp_error *error);
+VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, double *each, double *corpus,
+                                   vp_error *error);
 
 VP_EXTERN_C_END
 #endif /* VLMPROF_CAPTION_H */

@@ -1,7 +1,7 @@
-/* vlmprof_latency.h - v0.2.0 - regression, the latency model, recalibration, guardrails - MIT licence
+/* vlmprof_latency.h - v0.2.0 - regression, the latency model, guardrails - MIT licence
  *
  * Predicts the latency of a request with one linear model per stage, fitted to measured requests. It also computes
- * errors on held-out requests, recalibrates a model for another device, and evaluates budgets that rely on predictions.
+ * errors on held-out requests and evaluates budgets that rely on predictions.
  * Latency may be in any unit. Rows and groups are numbered from 0; a count above 2^32 - 1 is VP_ERR_RANGE. Values must
  * be finite. Intervals are two-sided at `level` (0.95). `scratch` needs vp_..._scratch_bytes(...) bytes (SIZE_MAX if
  * that overflows), otherwise VP_ERR_CAPACITY.
@@ -137,12 +137,8 @@ VP_API const char *vp_latency_stage_name(vp_latency_stage stage);
 typedef struct vp_affine { /* measured = slope * predicted + offset */
     double slope, offset;
     double condition; /* condition number of the columns 1 and predicted, scaled to length 1 */
-    /* 1: condition is over VP_AFFINE_CONDITION_LIMIT, because the predictions are almost equal; the line is then
-     * useless elsewhere */
-    int ill_conditioned;
-    size_t count; /* number of points used; 0: the identity */
+    size_t count;     /* number of points used; 0: the identity */
 } vp_affine;
-#define VP_AFFINE_CONDITION_LIMIT 4000.0 /* a spread of 0.05 % of the mean */
 /* contains no pointers and can be stored */
 typedef struct vp_latency_model {
     vp_latency_features features;
@@ -170,8 +166,8 @@ typedef struct vp_latency_prediction { double stage[VP_LATENCY_STAGE_COUNT], tot
  * returns: VP_OK; VP_ERR_RANGE as vp_latency_row */
 VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request,
                                     vp_latency_prediction *prediction);
-/* Interval of a new measurement of a stage. It includes recalibration, but not its uncertainty. It does not go below 0
- * if the value does not. returns: as vp_linear_interval */
+/* Interval of a new measurement of a stage. It includes the line of `affine`, but not its uncertainty. It does not go
+ * below 0 if the value does not. returns: as vp_linear_interval */
 VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage,
                                      const vp_latency_request *request, double level, vp_linear_range *range);
 /* Distribution-free limits of a new measurement; valid for bimodal, heavy-tailed and skewed times. */
@@ -207,23 +203,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
                                       const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
                                       size_t scratch_bytes, double *predicted, vp_error *error);
 
-/* ---- recalibration to a new device, guardrails */
-/* Fits a line through points by least squares.
- * returns: VP_OK, even if ill-conditioned (check that field); VP_ERR_MISMATCH: fewer than 2 points, or all
- *          predictions equal; VP_ERR_RANGE
- * numeric: subtracts the first point before it multiplies; correct to 1e-6 even if x differs only in the sixth digit */
-VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, size_t count, vp_affine *affine);
-VP_API double vp_affine_apply(const vp_affine *affine, double predicted);
-/* Recalibrates every stage that has measurements. The model keeps its fits, and earlier recalibrations are replaced. A
- * stage whose model is only an intercept is shifted by the mean difference.
- * in:      measured  as vp_latency_fit
- *          force     1: accept ill-conditioned lines
- *          scratch   double [2 * rows]
- * returns: VP_OK; VP_ERR_MISMATCH: the line of a stage is ill-conditioned or cannot be computed (model untouched; the
- * error names the stage); VP_ERR_RANGE */
-VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests,
-                                        const double *measured, size_t rows, int force, double *scratch,
-                                        vp_error *error);
+/* ---- guardrails */
 typedef struct vp_guardrail {
     double budget;
     size_t count, accepted, over_budget, violations, false_accepts, false_rejects;

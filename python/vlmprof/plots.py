@@ -3,13 +3,15 @@
     python -m vlmprof.plots results -o figures              # figures/front.pdf, stages.pdf, effects.pdf
     python -m vlmprof.plots results -o figures --format png --only front
 
-Needs pandas and matplotlib. Each function takes the tables of vlmprof.results.load and returns a matplotlib figure."""
+Needs pandas and matplotlib. Each function takes the tables of vlmprof.results.load and returns a matplotlib figure;
+policy takes what `vlmprof policy --json` printed."""
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
 from . import results
 
@@ -32,12 +34,6 @@ def _pyplot() -> Any:
     return plt
 
 
-def _range(row: Any) -> Tuple[float, float]:
-    """The lengths of an accuracy's interval below and above it; 0 if it is unknown."""
-    low, high = row["accuracy"] - row["accuracy_low"], row["accuracy_high"] - row["accuracy"]
-    return (max(low, 0.0) if low == low else 0.0), (max(high, 0.0) if high == high else 0.0)
-
-
 def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
     """Accuracy against latency, a panel for each data set; the front as steps, its members named by their knobs."""
     plt = _pyplot()
@@ -51,9 +47,9 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
                 panel.text(0.5, 0.5, "no configuration has a latency and an accuracy", ha="center",
                            transform=panel.transAxes)
                 continue
-            errors = list(zip(*[_range(row) for _, row in points.iterrows()]))
-            panel.errorbar(points[latency], points["accuracy"], yerr=errors, fmt="o", ms=3, color="0.65",
-                           elinewidth=0.6, zorder=1, label="configurations, 95 % interval")
+            ends = (points["accuracy"] - points["accuracy_low"], points["accuracy_high"] - points["accuracy"])
+            panel.errorbar(points[latency], points["accuracy"], yerr=[end.clip(lower=0).fillna(0) for end in ends],
+                           fmt="o", ms=3, color="0.65", elinewidth=0.6, zorder=1, label="configurations, 95 % interval")
             best = results.front(points, latency)
             panel.step([*best[latency], points[latency].max()], [*best["accuracy"], best["accuracy"].iloc[-1]],
                        where="post", color="C0", lw=1, zorder=2)
@@ -148,6 +144,32 @@ def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
             panel.set(xlabel=title)
         panels[0].set_yticks(range(len(table)), labels)
         panels[0].invert_yaxis()
+    return figure
+
+
+def policy(document: Union[results.PathLike, Dict[str, Any]]) -> Any:
+    """What `vlmprof policy --json` found, a file or what vlmprof.run(["policy", folder]) returned: accuracy over the
+    budgets; with --budget_ms points with 95 % intervals. Policies beyond their budget are left out."""
+    found = document if isinstance(document, dict) else json.loads(Path(document).read_text(encoding="utf-8"))
+    if found.get("schema") != "vlmprof-policy-1":
+        raise ValueError("policy: expected the output of vlmprof policy --json")
+    plt, is_curve = _pyplot(), "curve" in found
+    lines: Dict[str, List[Any]] = {}
+    for part in found.get("curve", found.get("conditions", [found])):
+        for row in part["policies"]:
+            name = f"{row['name']}, {found['condition']}={part['value']}" if part.get("value") else row["name"]
+            points, y = lines.setdefault(name, []), row["accuracy"]
+            if row["is_within_budget"] and row["mean_ms"] is not None:  # luck is no policy
+                low, high = row["accuracy_interval"] or (y, y)
+                points.append((part["budget_ms"] if is_curve else row["mean_ms"], y, y - low, high - y))
+    with plt.rc_context(STYLE):
+        figure, panel = plt.subplots(figsize=(1.4 * COLUMN_INCHES, 2.4))
+        for number, (name, points) in enumerate((name, points) for name, points in lines.items() if points):
+            x, y, *ends = zip(*points)
+            panel.errorbar(x, y, yerr=None if is_curve else ends, fmt="osD^v<>P*X"[number % 10] + "-" * is_curve, ms=4,
+                           mfc="none", lw=1, drawstyle="steps-post" if name == "static" else "default", label=name)
+        panel.set(xlabel=f"mean {found['latency']}{' at most' * is_curve} [ms]", ylabel="accuracy")
+        panel.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6)
     return figure
 
 

@@ -31,7 +31,7 @@ static const struct { const char *command, *words; } BASE[] = {
     {"sweep", "--synthetic=tiny --data=%R/samples/questions.jsonl --output_dir=swept --num_samples=1 --max_new_tokens=1 --tier_list=low --top_k_list=2 "
               "--num_active_blocks_list=2 --num_runs_per_sample=1 --threads=1 --quiet"},
     {"merge", "r"}, {"tokenize", "--tokenizer=%R/samples/tiny/model/tokenizer.json hello"}, {"score", "--metric=em rows.jsonl"},
-    {"report", "r"}, {"fit", "r"}, {"predict", "model.json 640x480"}, {"best", "r --budget_ms=1000"}, {"compare", "r r"},
+    {"report", "r"}, {"fit", "r"}, {"predict", "model.json 640x480"}, {"best", "r --budget_ms=1000"}, {"policy", "r --budget_ms=1000"}, {"compare", "r r"},
     {"trace", "t.json"}, {"info", ""}, {"help", ""}, {"selftest", "--synthetic=tiny-gemma3 --threads=1"},
 };
 

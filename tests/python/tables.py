@@ -107,6 +107,16 @@ if "pandas" in have and "matplotlib" in have:
     equal("effects: one row for each step of a knob", table["knob"].tolist(), ["tier", "top_k"])
     equal("over all pairs", table["pairs"].tolist(), [2, 2])
     equal("accuracy in points", table["points"].round(6).tolist(), [20.0, 10.0])
+    (work / "policy.json").write_text(json.dumps(found := vlmprof.run(["policy", work / "sweep"])))
+    lines = [line.get_label() for line in plots.policy(work / "policy.json").axes[0].containers]
+    equal("policies over the budgets: a line each, the static one in steps", lines, ["static", "mixture", "oracle"])
+    drawn = plots.policy(found).axes[0].lines
+    equal("at the budgets and accuracies of the file", [drawn[0].get_drawstyle(), *map(list, zip(*drawn[2].get_xydata()))],
+          ["steps-post", *map(list, zip(*((part["budget_ms"], part["policies"][2]["accuracy"]) for part in found["curve"])))])
+    one = plots.policy(vlmprof.run(["policy", work / "sweep", "--budget_ms", 1000])).axes[0]
+    equal("within one budget: points with intervals, without luck", [[line.get_label() for line in one.containers], [line.has_yerr for line in one.containers]],
+          [["static", "mixture", "oracle"], [True] * 3])
+    refused("another file", ValueError, "policy --json", lambda: plots.policy({"schema": "vlmprof-sweep-2"}))
 
 # ---- scores of lmms-eval
 class Task:

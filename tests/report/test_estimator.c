@@ -1,6 +1,6 @@
 /* test_estimator.c: result files -> a latency model -> predictions. This program writes sweeps of a machine with known costs: fit must find them within their intervals,
- * its held-out errors must equal those of a small computation here, and predictions must cover later measurements of the same machine. Also recalibration to a second
- * machine, hostile model files and exit codes. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
+ * its held-out errors must equal those of a small computation here, and predictions must cover later measurements of the same machine. Also
+ * hostile model files and exit codes. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof_json.h"
 #include "vlmprof_latency.h"

@@ -23,8 +23,8 @@ static void write_sample(FILE *f, const sweep *s, int id, int tokens, int k, int
     double total = 1 + vit + prefill + decode, accuracy = has_high_scores ? id % 4 > 0 || k < 2 : floor(10 * (0.2 + 0.5 * noise() + 0.02 * b + 0.02 * k)) / 10;
     fprintf(f, "%s{\"sample_id\": %d, \"output_tokens\": %.0f, \"actual_num_crops\": %.0f, \"actual_vision_tokens\": %d, \"input_text_tokens\": %.0f, "
             "\"actual_text_tokens\": %.0f, \"total_sequence_length\": %.0f, \"accuracy\": %.1f, \"T_vision_total\": %.6f, \"T_LLM_prefill\": %.6f, "
-            "\"T_LLM_decode\": %.6f, \"T_total\": %.6f, \"T_decode_per_token\": %.6f, \"TTFT\": %.6f", id ? ",\n" : "", id, outs, views - 1, tokens, text, text,
-            sequence, accuracy > 1 ? 1 : accuracy, vit, prefill, decode, total, decode / (outs - 1), 1 + vit + prefill);
+            "\"T_LLM_decode\": %.6f, \"T_total\": %.6f, \"T_decode_per_token\": %.6f, \"TTFT\": %.6f, \"metadata\": {\"kind\": \"k%d\"}", id ? ",\n" : "", id, outs, views - 1, tokens, text, text,
+            sequence, accuracy > 1 ? 1 : accuracy, vit, prefill, decode, total, decode / (outs - 1), 1 + vit + prefill, id % 2);
     if (s->has_stages) {
         fprintf(f, ", \"unaccounted\": 0.01, \"closure\": 0.999, \"stages\": {\"preprocess\": 0.99, \"vit\": %.6f, \"prefill\": %.6f, \"decode\": %.6f}, "
                 "\"stage_detail\": {", vit, prefill, decode);
@@ -51,7 +51,7 @@ static void write_sweep(const sweep *s) {
 
 /* a reader's questions in order */
 static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "running 4 blocks costs", "most accurate: ", "id=\"warnings\"",
-    "id=\"front\"", "id=\"knobs\"", "id=\"stages\"", "id=\"table\"", "id=\"scaling\"", "id=\"words\"", "id=\"source\""};
+    "id=\"front\"", "id=\"knobs\"", "id=\"policy\"", "id=\"stages\"", "id=\"table\"", "id=\"scaling\"", "id=\"words\"", "id=\"source\""};
 static int parts_in_order(const char *text) {
     int found = 0;
     for (; found < (int)(sizeof PARTS / sizeof PARTS[0]) && (text = strstr(text, PARTS[found])) != NULL; text++) found++;
@@ -103,8 +103,21 @@ static void test_small(void) {
     CHECK_INT(page_count(last.out, "<figcaption>"), page_count(last.out, "<span>Mark: ") + page_count(last.out, "<span>Bar: ")
               + page_count(last.out, "<span>Large mark: "));
     CHECK(page_count(last.out, "<figcaption>") > 15 && strstr(last.out, "Line: least squares through all samples") && !strstr(last.out, ": median "));
-    check_case("the page in a file, and among all reports");
+    check_case("what choosing per sample could gain: a line for each policy over the budgets; a lookup by the field of the categories");
+    const char *section = strstr(last.out, "id=\"policy\""), *end = section ? strstr(section, "</section>") : NULL;
+    if (CHECK(section && end)) {
+        CHECK(strstr(section, "What choosing per sample could gain") && strstr(section, "<p>Between ") && strstr(section, "<p>Between ") < end);
+        CHECK(!strstr(section, "lookup"));
+    }
+    CHECK_INT(page_count(last.out, "\nbudget "), 3 * 16);
     char *file = last.out;
+    last.out = NULL;
+    CHECK_INT(run("report %%F/small --html --by kind"), 0);
+    page_is_good(last.out);
+    CHECK(strstr(last.out, "lookup by kind</span>") && strstr(last.out, ", a lookup by kind "));
+    CHECK_INT(page_count(last.out, "\nbudget "), 4 * 16);
+    check_case("the page in a file, and among all reports");
+    free(last.out);
     last.out = NULL;
     CHECK_INT(run("report %%F/small --html=%%F/page.html"), 0);
     CHECK_TEXT(last.out, "");

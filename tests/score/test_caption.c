@@ -10,7 +10,7 @@ enum { IMAGES_MAX = 64, REFERENCES_MAX = 64, NODES_MAX = 1 << 15, TEXT_MAX = 409
 typedef struct set {
     char name[64];
     size_t image_count;
-    vp_caption_image images[IMAGES_MAX], tokenised[IMAGES_MAX]; /* the same arrays if the set has no raw texts */
+    vp_caption_image split[IMAGES_MAX], tokenised[IMAGES_MAX]; /* as the built-in tokenizer splits the captions, and as the set does */
     double wanted[IMAGES_MAX], corpus;
 } set;
 static vp_json_node nodes[NODES_MAX];
@@ -33,23 +33,24 @@ static vp_caption_text text_of(const char *text) {
     return t;
 }
 /* in memory of exactly its length, so that sanitizers detect an overrun */
-static vp_caption_text text_at(uint32_t node) {
-    static char text[TEXT_MAX];
+static vp_caption_text text_at(uint32_t node, int split) {
+    static char text[TEXT_MAX], words[6 * TEXT_MAX];
     vp_caption_text t;
     CHECK_INT(vp_json_text(&json, node, text, sizeof text, &t.bytes), VP_OK);
+    CHECK_INT(split ? vp_caption_tokenise(text, t.bytes, words, sizeof words, &t.bytes) : VP_OK, VP_OK);
     char *copy = (char *)keep(t.bytes);
-    memcpy(copy, text, t.bytes);
+    memcpy(copy, split ? words : text, t.bytes);
     t.text = copy;
     return t;
 }
-static vp_caption_image image_at(uint32_t object, const char *candidate, const char *references) {
+static vp_caption_image image_at(uint32_t object, const char *candidate, const char *references, int split) {
     uint32_t list = vp_json_get(&json, object, references), i;
     vp_caption_image image;
     vp_caption_text *texts;
-    image.candidate = text_at(vp_json_get(&json, object, candidate));
+    image.candidate = text_at(vp_json_get(&json, object, candidate), split);
     image.reference_count = json.nodes[list].count;
     image.references = texts = (vp_caption_text *)keep(image.reference_count * sizeof *texts);
-    for (i = 0; i < image.reference_count; i++) texts[i] = text_at(vp_json_at(&json, list, i));
+    for (i = 0; i < image.reference_count; i++) texts[i] = text_at(vp_json_at(&json, list, i), split);
     return image;
 }
 static double score_at(uint32_t object) {
@@ -66,8 +67,8 @@ static void set_read(uint32_t object, set *s) {
     for (i = 0; i < s->image_count; i++) {
         uint32_t image = vp_json_at(&json, list, i);
         int raw = vp_json_get(&json, image, "candidate_tokenised") != VP_JSON_NONE;
-        s->images[i] = image_at(image, "candidate", "references");
-        s->tokenised[i] = raw ? image_at(image, "candidate_tokenised", "references_tokenised") : s->images[i];
+        s->split[i] = image_at(image, "candidate", "references", 1);
+        s->tokenised[i] = image_at(image, raw ? "candidate_tokenised" : "candidate", raw ? "references_tokenised" : "references", 0);
         s->wanted[i] = score_at(image);
     }
 }
@@ -98,11 +99,11 @@ static void check_sets(void) {
     for (k = 0; k < count; k++) {
         const set *s = &sets[k];
         for (int raw = 0; raw < 2; raw++) {
-            const vp_caption_image *images = raw ? s->images : s->tokenised;
+            const vp_caption_image *images = raw ? s->split : s->tokenised;
             check_case("%s, %s: scores of every image and of the corpus", s->name, raw ? "built-in tokenizer" : "as it is");
             memset(each, 0x55, sizeof each);
             memset(&corpus, 0xff, sizeof corpus);
-            CHECK_INT(vp_caption_corpus(images, s->image_count, raw ? VP_CAPTION_RAW : VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
+            CHECK_INT(vp_caption_corpus(images, s->image_count, each, &corpus, NULL), VP_OK);
             check_scores(s, each, corpus);
             CHECK_INT(*(unsigned char *)&each[s->image_count], 0x55);
         }
@@ -131,11 +132,11 @@ static void check_odd_texts(void) {
     images[0] = image_of("a  dog\t\xE2\x80\x83runs\n", texts, 1); /* the long gap is U+2003 */
     images[1] = image_of("", texts + 1, 1);
     images[2] = image_of("a dog runs", texts, 1);
-    CHECK_INT(vp_caption_corpus(images, 3, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
+    CHECK_INT(vp_caption_corpus(images, 3, each, &corpus, NULL), VP_OK);
     CHECK_NEAR(each[0], each[2], 0);
     CHECK(each[0] > 0 && each[1] == 0);
     check_case("a corpus of one image scores 0");
-    CHECK_INT(vp_caption_corpus(images, 1, VP_CAPTION_RAW, each, &corpus, NULL), VP_OK);
+    CHECK_INT(vp_caption_corpus(images, 1, each, &corpus, NULL), VP_OK);
     CHECK(each[0] == 0 && corpus == 0);
     check_case("NUL is a character, and a NULL text of zero bytes is empty");
     zero.text = NULL;
@@ -147,7 +148,7 @@ static void check_odd_texts(void) {
     images[0].candidate.text = nul;
     images[0].candidate.bytes = sizeof nul - 1;
     images[1] = image_of("x", texts + 1, 1);
-    CHECK_INT(vp_caption_corpus(images, 2, VP_CAPTION_TOKENISED, each, NULL, NULL), VP_OK);
+    CHECK_INT(vp_caption_corpus(images, 2, each, NULL, NULL), VP_OK);
     CHECK(each[0] > 0 && each[0] < 10 && each[1] == 0);
 }
 
@@ -163,23 +164,22 @@ static void check_errors(void) {
     images[0] = images[1] = image_of("a cat", texts, 1);
     each[0] = each[1] = corpus = poison;
     check_case("what vp_caption_corpus rejects");
-    CHECK_INT(vp_caption_corpus(NULL, 1, VP_CAPTION_RAW, each, &corpus, &error), VP_ERR_RANGE);
-    CHECK_INT(vp_caption_corpus(images, 0, VP_CAPTION_RAW, each, &corpus, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_caption_corpus(NULL, 1, each, &corpus, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_caption_corpus(images, 0, each, &corpus, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "no images to score");
-    CHECK_INT(vp_caption_corpus(images, (size_t)1 << 29, VP_CAPTION_RAW, each, &corpus, &error), VP_ERR_RANGE);
-    CHECK_INT(vp_caption_corpus(images, 2, (vp_caption_input)7, each, &corpus, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_caption_corpus(images, (size_t)1 << 29, each, &corpus, &error), VP_ERR_RANGE);
     images[1].reference_count = 0;
-    CHECK_INT(vp_caption_corpus(images, 2, VP_CAPTION_RAW, each, &corpus, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_caption_corpus(images, 2, each, &corpus, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "image 1");
     CHECK(strstr(error.text, "no reference"));
     images[1].reference_count = 1;
     images[1].references = NULL;
-    CHECK_INT(vp_caption_corpus(images, 2, VP_CAPTION_RAW, each, &corpus, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_caption_corpus(images, 2, each, &corpus, NULL), VP_ERR_RANGE);
     images[1] = images[0];
     images[1].candidate.text = NULL;
-    CHECK_INT(vp_caption_corpus(images, 2, VP_CAPTION_RAW, each, &corpus, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_caption_corpus(images, 2, each, &corpus, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "image 1");
-    CHECK_INT(vp_caption_corpus(images, 2, VP_CAPTION_TOKENISED, each, &corpus, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_caption_corpus(images, 2, each, &corpus, &error), VP_ERR_RANGE);
     CHECK(memcmp(&each[0], &poison, sizeof poison) == 0 && memcmp(&each[1], &poison, sizeof poison) == 0 && memcmp(&corpus, &poison, sizeof poison) == 0);
     check_case("what vp_caption_tokenise rejects");
     memset(out, 0x55, sizeof out);
@@ -271,7 +271,7 @@ static void check_many(void) {
         texts[2 * i + 1] = text_of("a dog");
         images[i] = image_of(lines[i], texts + 2 * i, 2);
     }
-    CHECK_INT(vp_caption_corpus(images, COUNT, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
+    CHECK_INT(vp_caption_corpus(images, COUNT, each, &corpus, NULL), VP_OK);
     /* only n-grams with the image's own word count, and the other reference has none: half of 10 * (1 + 1 + 1 + 1) / 4 */
     for (size_t i = 0; i < COUNT; i += 777) CHECK_NEAR(each[i], 5.0, 1e-12);
     CHECK_NEAR(corpus, 5.0, 1e-10);

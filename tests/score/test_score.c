@@ -415,7 +415,6 @@ static void check_edges(void) {
     CHECK_INT(vp_score_select_option("dog", two, 0, hold.scratch, sizeof hold.scratch, &index), VP_ERR_MISMATCH);
     CHECK_INT(vp_score_mmmu_choice("dog", two, 2, hold.scratch, sizeof hold.scratch, &index), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_score_select_option(NULL, two, 2, hold.scratch, sizeof hold.scratch, &index), VP_ERR_RANGE);
-    CHECK_INT(vp_score_mc("dog", two, 2, NULL, 1, hold.scratch, sizeof hold.scratch, &index), VP_ERR_RANGE);
     CHECK_INT(index, 7);
     check_case("inputs without a score in the reference return VP_ERR_MISMATCH");
     CHECK_INT(vp_score_anls("", none, 1, hold.scratch, sizeof hold.scratch, &score), VP_ERR_MISMATCH);

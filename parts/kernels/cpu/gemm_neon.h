@@ -48,9 +48,7 @@ VK_INLINE void vk_rows_neon(const int count, float *y, const uint16_t *x, size_t
 }
 static void vk_tile_neon(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const uint16_t *xr = (const uint16_t *)x;
-#define VK_DO(R) vk_rows_neon(R, y, xr, ldx, (const uint32_t *)panel, k)
-    VK_ROWS_4(VK_DO, ldx)
-#undef VK_DO
+    VK_ROWS_4(vk_rows_neon, ldx, ldx, (const uint32_t *)panel, k)
 }
 VK_INLINE void vk_rows_neon_wide(const int count, float *y, const float *x, size_t ldx, const float *panel, size_t k) {
     const int vectors = VK_NEON_VECTORS(count);
@@ -74,9 +72,7 @@ VK_INLINE void vk_rows_neon_wide(const int count, float *y, const float *x, size
 }
 static void vk_tile_neon_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const float *xr = (const float *)x;
-#define VK_DO(R) vk_rows_neon_wide(R, y, xr, ldx, (const float *)panel, k)
-    VK_ROWS_4(VK_DO, ldx)
-#undef VK_DO
+    VK_ROWS_4(vk_rows_neon_wide, ldx, ldx, (const float *)panel, k)
 }
 static int vk_has_neon(void) { return 1; }
 
@@ -110,9 +106,7 @@ VK_TBF16 VK_INLINE void vk_rows_bfdot(const int count, float *y, const uint16_t 
 }
 VK_TBF16 static void vk_tile_bfdot(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const uint16_t *xr = (const uint16_t *)x;
-#define VK_DO(R) vk_rows_bfdot(R, y, xr, ldx, (const uint16_t *)panel, k)
-    VK_ROWS_4(VK_DO, ldx)
-#undef VK_DO
+    VK_ROWS_4(vk_rows_bfdot, ldx, ldx, (const uint16_t *)panel, k)
 }
 /* BFMMLA: 2 rows times 2 columns, 4 deep; 2, 4, 6 or 8 rows times 8 columns at a time. `a` and `b` combine the 64-bit
  * halves of 2 rows, and of the pairs k, k + 2 of 2 columns. With an odd number of rows, one more row is read and its

@@ -17,15 +17,18 @@
         _mm_prefetch((const char *)(p) + 4160, _MM_HINT_T1); \
     }
 
-/* Calls F(R) for the next R rows, R a constant, until all rows are done. R is at most 12: 12 rows fill 24 of 32 vector
- * registers. */
-#define VK_ROWS_12(F, row) \
+/* Calls F(R, y, xr, ..) for the next R rows, R a constant, until all rows are done. R is at most 12: 12 rows fill 24
+ * of 32 vector registers. */
+#define VK_ROWS_12(F, row, ...) \
     for (int left = rows; left > 0;) { \
         int now = left >= 24 || left <= 12 ? (left < 12 ? left : 12) : (left + 1) / 2; \
         switch (now) { \
-        case 1: F(1); break; case 2: F(2); break; case 3: F(3); break; case 4: F(4); break; \
-        case 5: F(5); break; case 6: F(6); break; case 7: F(7); break; case 8: F(8); break; \
-        case 9: F(9); break; case 10: F(10); break; case 11: F(11); break; default: F(12); break; \
+        case 1: F(1, y, xr, __VA_ARGS__); break; case 2: F(2, y, xr, __VA_ARGS__); break; \
+        case 3: F(3, y, xr, __VA_ARGS__); break; case 4: F(4, y, xr, __VA_ARGS__); break; \
+        case 5: F(5, y, xr, __VA_ARGS__); break; case 6: F(6, y, xr, __VA_ARGS__); break; \
+        case 7: F(7, y, xr, __VA_ARGS__); break; case 8: F(8, y, xr, __VA_ARGS__); break; \
+        case 9: F(9, y, xr, __VA_ARGS__); break; case 10: F(10, y, xr, __VA_ARGS__); break; \
+        case 11: F(11, y, xr, __VA_ARGS__); break; default: F(12, y, xr, __VA_ARGS__); break; \
         } \
         left -= now; \
         xr += (size_t)now * (row); \
@@ -53,9 +56,7 @@ VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int count, float *y, const u
 }
 VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const uint16_t *xr = (const uint16_t *)x;
-#define VK_DO(R) vk_rows_avx512bf16(R, y, xr, ldx, (const uint16_t *)panel, k)
-    VK_ROWS_12(VK_DO, ldx)
-#undef VK_DO
+    VK_ROWS_12(vk_rows_avx512bf16, ldx, ldx, (const uint16_t *)panel, k)
 }
 
 /* fp32 FMA on bf16 pairs. Inputs are widened first, in strips of k that stay in the first-level cache: a broadcast from
@@ -102,9 +103,7 @@ VK_T512 VK_INLINE void vk_rows_avx512(const int count, float *y, const float *x,
 }
 VK_T512 static void vk_strip_avx512(float *y, const float *x, const uint16_t *panel, int k, int rows, int go_on) {
     const float *xr = x;
-#define VK_DO(R) vk_rows_avx512(R, y, xr, panel, k, go_on)
-    VK_ROWS_12(VK_DO, VK_STRIP)
-#undef VK_DO
+    VK_ROWS_12(vk_rows_avx512, VK_STRIP, panel, k, go_on)
 }
 static void vk_tile_avx512(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     vk_tile_strips(vk_strip_avx512, y, x, ldx, panel, k, rows);
@@ -128,9 +127,7 @@ VK_T512 VK_INLINE void vk_rows_avx512_wide(const int count, float *y, const floa
 }
 VK_T512 static void vk_tile_avx512_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const float *xr = (const float *)x;
-#define VK_DO(R) vk_rows_avx512_wide(R, y, xr, ldx, (const float *)panel, k)
-    VK_ROWS_12(VK_DO, ldx)
-#undef VK_DO
+    VK_ROWS_12(vk_rows_avx512_wide, ldx, ldx, (const float *)panel, k)
 }
 
 /* AVX2: 16 columns at a time, 4 rows: 8 sums, 4 weights and 2 inputs in 16 registers */
@@ -166,9 +163,7 @@ VK_TAVX2 VK_INLINE void vk_rows_avx2(const int count, float *y, const float *x, 
 }
 VK_TAVX2 static void vk_strip_avx2(float *y, const float *x, const uint16_t *panel, int k, int rows, int go_on) {
     const float *xr = x;
-#define VK_DO(R) vk_rows_avx2(R, y, xr, panel, k, go_on)
-    VK_ROWS_4(VK_DO, VK_STRIP)
-#undef VK_DO
+    VK_ROWS_4(vk_rows_avx2, VK_STRIP, panel, k, go_on)
 }
 static void vk_tile_avx2(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     vk_tile_strips(vk_strip_avx2, y, x, ldx, panel, k, rows);
@@ -195,9 +190,7 @@ VK_TAVX2 VK_INLINE void vk_rows_avx2_wide(const int count, float *y, const float
 }
 VK_TAVX2 static void vk_tile_avx2_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const float *xr = (const float *)x;
-#define VK_DO(R) vk_rows_avx2_wide(R, y, xr, ldx, (const float *)panel, k)
-    VK_ROWS_4(VK_DO, ldx)
-#undef VK_DO
+    VK_ROWS_4(vk_rows_avx2_wide, ldx, ldx, (const float *)panel, k)
 }
 
 static int vk_has_avx512(void) {

@@ -165,31 +165,17 @@ template <int WIDTH, int MASKED> FN void vk_attend_any(vk_attend at, int row_blo
 #define VK_ATTEND_PARAMETERS \
     uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int group, \
     int tokens, int ldy, int ldq, int ldk, int causal, float scale
-#define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale, NULL, NULL, 0 }
 /* launched if the rows of q, k and v begin at multiples of 16 bytes, as in all in-type buffers, and those of y at
- * multiples of 4 */
-KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
-    vk_attend at = VK_ATTEND_ARGUMENTS;
-    vk_attend_any<64, 0>(at, row_blocks, heads, group);
-}
-KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
-    vk_attend at = VK_ATTEND_ARGUMENTS;
-    vk_attend_any<128, 0>(at, row_blocks, heads, group);
-}
-/* the same, for bidirectional attention or a window of keys */
-KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_masked64, VK_ATTEND_PARAMETERS, const int32_t *reach, const int32_t *gone,
-          int window) {
-    vk_attend at = VK_ATTEND_ARGUMENTS;
-    at.reach = reach;
-    at.gone = gone;
-    at.window = window;
-    vk_attend_any<64, 1>(at, row_blocks, heads, group);
-}
-KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_masked128, VK_ATTEND_PARAMETERS, const int32_t *reach, const int32_t *gone,
-          int window) {
-    vk_attend at = VK_ATTEND_ARGUMENTS;
-    at.reach = reach;
-    at.gone = gone;
-    at.window = window;
-    vk_attend_any<128, 1>(at, row_blocks, heads, group);
-}
+ * multiples of 4. masked: for bidirectional attention or a window of keys */
+#define VK_ATTEND_KERNELS(plain, masked, width) \
+    KERNEL_OF(VK_ATTEND_THREADS, 2, plain, VK_ATTEND_PARAMETERS) { \
+        vk_attend at = {y, q, k, v, tokens, ldy, ldq, ldk, causal, scale, NULL, NULL, 0}; \
+        vk_attend_any<width, 0>(at, row_blocks, heads, group); \
+    } \
+    KERNEL_OF(VK_ATTEND_THREADS, 2, masked, VK_ATTEND_PARAMETERS, const int32_t *reach, const int32_t *gone, \
+              int window) { \
+        vk_attend at = {y, q, k, v, tokens, ldy, ldq, ldk, causal, scale, reach, gone, window}; \
+        vk_attend_any<width, 1>(at, row_blocks, heads, group); \
+    }
+VK_ATTEND_KERNELS(k_attention_head64, k_attention_masked64, 64)
+VK_ATTEND_KERNELS(k_attention_head128, k_attention_masked128, 128)

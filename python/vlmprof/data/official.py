@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-from .prompts import TASKS, mathvista_official
+from .prompts import MATH_VISTA, TASKS, mathvista_official
 from .record import DataError, Picture, Row, Sample, id_of, letters, text_of, texts_of
 
 
@@ -100,8 +100,7 @@ def _read_special(row: Row, form: Form, path: Path, folders: List[Path], sample:
     elif form.task == "math_vista":
         sample.answer = text_of(row.get("answer"))
         sample.options = letters(list(texts_of(row.get("choices"))))
-        sample.more.update({key: row.get(key) for key in ("choices", "precision", "question_type", "answer_type",
-                                                          "unit")})
+        sample.more.update({key: row.get(key) for key in MATH_VISTA})
 
 
 def official_samples(path: Path, rows: List[Row], form: Form, folders: List[Path]) -> Iterator[Sample]:
@@ -152,9 +151,8 @@ def vqa_samples(path: Path, value: Row, notes_path: Optional[Path], task: str, f
         if note:
             answers = note.get("answers") or []
             sample.answers = texts_of(answers)
-            raw = [item["raw_answer"] for item in answers if isinstance(item, dict) and "raw_answer" in item]
-            if raw:
-                sample.more["raw_answers"] = raw
+            sample.more["raw_answers"] = [item["raw_answer"] for item in answers if isinstance(item, dict)
+                                          and "raw_answer" in item]
         else:
             sample.rule = None
         if not split or not isinstance(row.get("image_id"), int):

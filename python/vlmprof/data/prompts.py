@@ -11,6 +11,7 @@ from .record import Sample
 
 P1 = "\nAnswer the question using a single word or phrase."
 L1 = "\nAnswer with the option's letter from the given choices directly."
+MATH_VISTA = ("choices", "precision", "question_type", "answer_type", "unit")  # members that its prompts need
 Form = Callable[[Sample], str]
 
 
@@ -111,52 +112,44 @@ class Task(NamedTuple):
     tokens: int
 
 
+_SHORT, _NUMBER = _after(P1), _after("\nAnswer the question using a single number.")
 TASKS: Dict[str, Task] = {
-    "doc_qa": Task("docqa docvqa spdocvqa documentvqa", _after(P1), _after(P1), "anls_lmms", "anls_vlmevalkit", 32),
-    "info_vqa": Task("infovqa infographicvqa infographicsvqa infographicsvqavalv10", _after(P1), _after(P1),
-                     "anls_lmms", "anls_vlmevalkit", 32),
-    "text_vqa": Task("textvqa textvqa051", lambda s: _question(s).capitalize() + P1, _after(P1), "textvqa_lmms",
+    "doc_qa": Task("docqa docvqa spdocvqa documentvqa", _SHORT, _SHORT, "anls_lmms", "anls_vlmevalkit", 32),
+    "info_vqa": Task("infovqa infographicvqa infographicsvqa infographicsvqavalv10", _SHORT, _SHORT, "anls_lmms",
+                     "anls_vlmevalkit", 32),
+    "text_vqa": Task("textvqa textvqa051", lambda s: _question(s).capitalize() + P1, _SHORT, "textvqa_lmms",
                      "vqa_vlmevalkit", 0),
     "coco_2014_vqa": Task("coco2014vqa vqav2 vqa2 v2openendedmscocoval2014questions "
-                          "v2openendedmscocotrain2014questions",
-                          _after(P1), _after(P1),
-                          "vqav2_lmms", "vqa_vlmevalkit", 16),
+                          "v2openendedmscocotrain2014questions", _SHORT, _SHORT, "vqav2_lmms", "vqa_vlmevalkit", 16),
     "okvqa": Task("okvqa okvqaval2014 openendedmscocoval2014questions openendedmscocotrain2014questions",
-                  _after("\nWhen the provided information is insufficient, respond with 'Unanswerable'." + P1),
-                  _after(P1), "textvqa_lmms",
-                  "vqa_vlmevalkit", 0),
+                  _after("\nWhen the provided information is insufficient, respond with 'Unanswerable'." + P1), _SHORT,
+                  "textvqa_lmms", "vqa_vlmevalkit", 0),
     "chart_qa": Task("chartqa testhuman testaugmented valhuman valaugmented",
-                     _after("\nAnswer the question with a single word."), _after(P1),
-                     "relaxed_lmms", "relaxed_vlmevalkit", 16),
+                     _after("\nAnswer the question with a single word."), _SHORT, "relaxed_lmms",
+                     "relaxed_vlmevalkit", 16),
     "ai2d": Task("ai2d ai2dnomask ai2dtestnomask", _letters, CHOICE, "ai2d_lmms", "mcq_vlmevalkit", 16),
     "mmstar": Task("mmstar mmstaroc", _stripped(L1[:-1]), CHOICE, "mcq_lmms", "mcq_vlmevalkit", 0),
-    "mmbench": Task("mmbench mmbenchencndev mmbenchcc mmbenchru mmbenchdevenv11 mmbenchdevcnv11 mmbenchtestenv11 "
-                    "mmbenchtestcnv11 mmbenchv11",
-                    _mmbench, CHOICE, "mmbench_static_lmms", "mcq_circular_vlmevalkit", 1024),
+    "mmbench": Task("mmbenchcc mmbenchru mmbenchdevenv11 mmbenchdevcnv11 mmbenchtestenv11 mmbenchtestcnv11 mmbenchv11 "
+                    "mmbench mmbenchencndev", _mmbench, CHOICE, "mmbench_static_lmms", "mcq_circular_vlmevalkit", 1024),
     "mme": Task("mme", lambda s: _question(s).strip().replace(" Please answer yes or no.", "") + P1, _question,
                 "mme_lmms", "yes_no_vlmevalkit", 16),
-    "pope": Task("pope popeadv popeadversarial popepop popepopular poperandom popefull cocopope cocopoperandom "
-                 "cocopopepopular cocopopeadversarial",
-                 _stripped(P1), _question, "pope_lmms", "yes_no_vlmevalkit", 128),
+    "pope": Task("pope popeadv popeadversarial popepop popepopular poperandom popefull cocopope cocopopeadversarial "
+                 "cocopoperandom cocopopepopular", _stripped(P1), _question, "pope_lmms", "yes_no_vlmevalkit", 128),
     "ocrbench": Task("ocrbench", _stripped(), _question, "ocrbench_lmms", "ocrbench_vlmevalkit", 128),
     "real_world_qa": Task("realworldqa", _stripped(), CHOICE, "realworldqa_lmms", "mcq_vlmevalkit", 16),
     "seed_bench": Task("seedbench seedbenchimg", _letters, CHOICE, "seed_bench_lmms", "mcq_vlmevalkit", 0),
     "math_vista": Task("mathvista mathvistatestminiformat", _mathvista, _question, "mathvista_lmms",
                        "mathvista_vlmevalkit", 16384),
     "mmmu": Task("mmmu mmmua mmmudevval", _mmmu, CHOICE, "mmmu_lmms", "mmmu_vlmevalkit", 128),
-    "mmmu_pro": Task("mmmupro mmmuprostandard mmmupro10c mmmupro4c mmmuprovision mmmupro10options mmmupro4options "
-                     "mmmuprostandard10 mmmuprostandard4",
-                     _mmmu_pro, _CHOICE_PRO, "mmmu_pro_lmms", "mmmu_vlmevalkit", 256),
-    "science_qa_img": Task("scienceqaimg scienceqa sqa sqaimg", _science, CHOICE, "scienceqa_lmms", "mcq_vlmevalkit",
-                           16),
-    "st_qa": Task("stqa stvqa", _after(P1), _after(P1), "anls_lmms", "anls_vlmevalkit", 32),
-    "tally_qa": Task("tallyqa", _after("\nAnswer the question using a single number."),
-                     _after("\nAnswer the question using a single number."),
-                     "tallyqa_vlmevalkit", "tallyqa_vlmevalkit", 0),
+    "mmmu_pro": Task("mmmupro mmmuprostandard mmmupro10c mmmupro4c mmmupro10options mmmupro4options mmmuprostandard10 "
+                     "mmmuprovision mmmuprostandard4", _mmmu_pro, _CHOICE_PRO, "mmmu_pro_lmms", "mmmu_vlmevalkit", 256),
+    "science_qa_img": Task("scienceqaimg scienceqa sqa sqaimg", _science, CHOICE, "scienceqa_lmms",
+                           "mcq_vlmevalkit", 16),
+    "st_qa": Task("stqa stvqa", _SHORT, _SHORT, "anls_lmms", "anls_vlmevalkit", 32),
+    "tally_qa": Task("tallyqa", _NUMBER, _NUMBER, "tallyqa_vlmevalkit", "tallyqa_vlmevalkit", 0),
     "coco_caption": Task("cococaption cococap coco2014cap coco2014capval cocoval cococaptions",
-                         lambda s: "Provide a one-sentence caption for the provided image.", lambda s: s.question
-                         or _DESCRIBE, "captions",
-                         "captions", 64),
+                         lambda s: "Provide a one-sentence caption for the provided image.",
+                         lambda s: s.question or _DESCRIBE, "captions", "captions", 64),
 }
 _TAILS = "val validation dev test testmini mini lite train tsv parquet local v1 en cn withqt"
 
@@ -178,11 +171,10 @@ def task_of(name: str) -> Optional[str]:
     return None
 
 
-# rules of the program that score as the tool's rule does, or nearly; any other rule scores with the tool itself
-# (vlmprof.scores)
+# rules of the program that score as the tool's rule does, or nearly; otherwise the tool itself scores (vlmprof.scores)
 METRICS = {"anls": "anls", "relaxed": "relaxed", "textvqa": "vqa_official", "vqav2": "vqa_official",
-           "vqa": "vqa_official", "mmmu": "mmmu",
-           "realworldqa": "real_world_qa", "mcq": "mc", "ai2d": "mc", "scienceqa": "mc", "mmbench": "mc", "seed": "mc"}
+           "vqa": "vqa_official", "mmmu": "mmmu", "realworldqa": "real_world_qa",
+           **dict.fromkeys(("mcq", "ai2d", "scienceqa", "mmbench", "seed"), "mc")}
 
 
 def metric_of(rule: Optional[str], has_options: bool) -> Optional[str]:

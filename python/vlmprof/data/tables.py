@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
-from .prompts import CHOICE, TASKS, task_of
+from .prompts import CHOICE, MATH_VISTA, TASKS, task_of
 from .record import LETTERS, DataError, Picture, Row, Sample, decode_base64, id_of, letters, text_of, texts_of
 
 
@@ -108,21 +108,16 @@ def tsv_samples(path: Path, task: Optional[str], rows: List[Row]) -> Iterator[Sa
             sample.pictures = pictures.of(row)
         except DataError as error:
             sample.fail(str(error))
-        options = letters([_cell(row, letter) for letter in LETTERS])
         if not known and has_letters:
             sample.rule = "mcq_vlmevalkit"
         if sample.rule and sample.rule.startswith("mcq_") and circular:
             sample.rule = "mcq_circular_vlmevalkit"
-        for key in ("category", "l2-category", "split", "g_index"):
-            if key in row:
-                sample.more[key] = _cell(row, key)
+        sample.more = {key: _cell(row, key) for key in ("category", "l2-category", "split", "g_index")}
         if task == "math_vista":
-            choices = python_list(_cell(row, "choices") or "")
-            sample.more["choices"] = choices or None
-            sample.more.update({key: _cell(row, key) for key in ("question_type", "answer_type", "answer_option")
-                                if key in row})
+            sample.more["choices"] = python_list(_cell(row, "choices") or "")
+            sample.more.update({key: _cell(row, key) for key in ("question_type", "answer_type", "answer_option")})
         else:
-            sample.options = options
+            sample.options = letters([_cell(row, letter) for letter in LETTERS])
         if sample.rule and sample.rule.startswith(_LISTS) and sample.answer is not None:
             sample.answers = python_list(sample.answer) or [sample.answer]
             sample.answer = None
@@ -223,12 +218,6 @@ def _list_of(value: Any) -> List[Optional[str]]:
     return list(items)
 
 
-def _letter(index: Optional[str], sample: Sample) -> None:
-    if index is None or not index.isdigit() or int(index) >= len(LETTERS):
-        raise DataError(f"its answer \"{index}\" is not the index of an option")
-    sample.answer = LETTERS[int(index)]
-
-
 _MORE = {  # columns that become members, by set: column -> member
     "chart_qa": {"type": "category"}, "ocrbench": {"question_type": "category", "dataset": "dataset"},
     "mmbench": {"category": "category"}, "mmstar": {"category": "category", "l2_category": "l2_category"},
@@ -251,7 +240,9 @@ def _read_set(row: Row, task: str, sample: Sample) -> None:
     if task == "ai2d" or task == "science_qa_img":
         sample.options = letters(_list_of(row.get("options" if task == "ai2d" else "choices")))
         sample.hint = _unless_nan(text_of(row.get("hint")))
-        _letter(answer, sample)
+        if answer is None or not answer.isdigit() or int(answer) >= len(LETTERS):
+            raise DataError(f"its answer \"{answer}\" is not the index of an option")
+        sample.answer = LETTERS[int(answer)]
     elif task == "mmbench":
         sample.options = letters([_unless_nan(text_of(row.get(letter))) for letter in LETTERS])
         sample.hint = _unless_nan(text_of(row.get("hint")))
@@ -259,14 +250,10 @@ def _read_set(row: Row, task: str, sample: Sample) -> None:
         sample.options = letters([text_of(row.get(f"choice_{letter}")) for letter in "abcd"])
     elif task == "math_vista":
         sample.options = letters(list(texts_of(row.get("choices"))))
-        sample.more.update({"choices": row.get("choices") or None, "precision": row.get("precision"),
-                            "unit": row.get("unit"), "question_type": row.get("question_type"),
-                            "answer_type": row.get("answer_type")})
+        sample.more.update({key: row[key] for key in MATH_VISTA if row.get(key) not in (None, [])})
     elif task in ("mmmu", "mmmu_pro") and row.get("question_type") != "open":
         sample.options = letters(_list_of(row.get("options")))
-    for column, key in _MORE.get(task, {}).items():
-        if text_of(row.get(column)) is not None:
-            sample.more[key] = text_of(row[column])
+    sample.more.update({key: text_of(row.get(column)) for column, key in _MORE.get(task, {}).items()})
 
 
 def column_sample(row: Row, number: int, task: Optional[str]) -> Sample:
