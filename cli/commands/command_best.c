@@ -250,7 +250,9 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
     else
         print_plain("  runner-up   none: no other configuration meets the budget%s\n",
                     isfinite(settings->min_accuracy) ? " and the accuracy" : "");
-    if (!results->files[tradeoff->group->paired[pick->config]].is_foreign)
+    if (results->files[tradeoff->group->paired[pick->config]].is_policy)
+        print_plain("  run it      each request as its policy chooses: vlmprof sweep --choices\n");
+    else if (!results->files[tradeoff->group->paired[pick->config]].is_foreign)
         print_plain("  run it      vlmprof %s IMAGE -p TEXT %s\n",
                     results->files[tradeoff->group->paired[pick->config]].is_served ? "ask" : "run", words);
     free(words);

@@ -57,7 +57,12 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS) OPTION_IMPORTANCE_SCORES_FILE,
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
-    KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS) OPTION_GROUP("measuring"),
+    KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS)
+    {"choices", TEXT, "FILE", NULL, 0, 0, NULL,
+     "run a policy into policy-NAME.json: each sample under the configuration of the grid that its line names, as in "
+     "choices.jsonl of vlmprof policy",
+     .excludes = "request_rate_list concurrency_list server baseline kernel_pass"},
+    OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
      "timed runs of every point; with --stop_half_width the minimum"},
     {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL,

@@ -177,7 +177,7 @@ static struct launch_settings launch_settings_of(const struct options *options) 
 static struct plan_settings plan_settings_of(const struct options *options) {
     struct plan_settings settings = {
         .data = data_settings_of(options), .files = opt(options, "data"),
-        .image_knob = text_of(options, "image_knob"),
+        .image_knob = text_of(options, "image_knob"), .choices_file = text_of(options, "choices"),
         .importance_scores_file = text_of(options, "importance_scores_file"), .weights = text_of(options, "weights"),
         .sampling_strategy = text_of(options, "sampling_strategy"),
         .servers = {.endpoints = opt(options, "endpoint"), .models = opt(options, "endpoint_model"),

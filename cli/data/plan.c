@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "data/choice.h"
 #include "measure/input.h"
+#include "results/choices.h"
 #include "tile/family.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
@@ -306,7 +307,133 @@ static int plan_grid(const struct model *model, struct plan *plan) {
     return code;
 }
 
+/* ---- a policy */
+struct configuration *plan_run_of(const struct plan *plan, struct configuration *configuration, size_t index) {
+    return plan->choices ? &plan->runs[plan->choices[index].run] : configuration;
+}
+/* The id of a record, as in the metadata of results, or else of its sample. Returns NULL after a message. */
+static char *id_of_sample(const struct model *model, const struct dataset *set, size_t index) {
+    struct text_buffer text = {NULL, 0, 0};
+    struct parsed scratch = {{NULL, NULL, 0}, NULL, 0};
+    struct sample sample;
+    vp_json_writer writer;
+    char *id = NULL;
+    if (dataset_sample(set, model, index, &sample)) return NULL;
+    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("id", sample.id));
+    put_metadata(&writer, &scratch, &sample);
+    PUT(&writer, END_OBJECT);
+    if (vp_json_finish(&writer) == VP_OK && parse_json(&scratch, text.data, text.bytes, NULL) == VP_OK) {
+        const uint32_t metadata = vp_json_get(&scratch.json, 0, "metadata");
+        id = json_text(&scratch.json,
+                       vp_json_get(&scratch.json, has_value(&scratch.json, metadata, "id") ? metadata : 0, "id"));
+    }
+    sample_free(&sample);
+    FREE_ALL(text.data, scratch.nodes);
+    return id;
+}
+/* Reads --choices for the samples. Returns 0 or an exit code. */
+static int read_choices(const struct model *model, const struct plan *plan, struct choices *choices) {
+    const struct dataset *set = plan->sets;
+    const char *path = plan->settings.choices_file;
+    struct choice_config *configs = resize(NULL, plan->configuration_count + 1, sizeof *configs);
+    char **ids = zeroed(set->count + 1, sizeof *ids);
+    int code = 0;
+    *choices = (struct choices){ids, set->count, configs, plan->configuration_count, NULL, NULL, 0};
+    for (size_t c = 0; c < plan->configuration_count; c++)
+        configs[c] = (struct choice_config){&plan->configurations[c].knobs, plan->configurations[c].file_name};
+    for (size_t i = 0; i < set->count && !code; i++)
+        if (!(ids[i] = id_of_sample(model, set, i))) code = EXIT_INPUT;
+    if (!code) code = choices_read(path, choices);
+    for (size_t i = 0; i < set->count && !code; i++)
+        if (choices->of[i] < 0)
+            code = complain(EXIT_INPUT, "--choices: %s: sample %.80s has no line; all samples of the sweep need one",
+                            path, ids[i]);
+    for (size_t i = 0; i < set->count; i++) free(ids[i]);
+    FREE_ALL(configs, ids);
+    return code;
+}
+static void configuration_free(struct configuration *configuration) {
+    knob_values_free(&configuration->knobs);
+    FREE_ALL(configuration->file_name, configuration->grid_name, configuration->shapes, configuration->dropped);
+}
+/* Keeps the configurations of the grid that a sample has, as plan->runs, and replaces the grid by the policy, whose
+ * knobs are those that its samples have in common. The name is that of the file of choices. */
+static void become_policy(struct plan *plan, const struct choices *choices) {
+    const char *path = plan->settings.choices_file, *slash = strrchr(path, '/'), *dot;
+    char *name = copy_text(slash ? slash + 1 : path, strlen(slash ? slash + 1 : path));
+    struct configuration *policy = zeroed(1, sizeof *policy);
+    struct text_buffer file_name = {NULL, 0, 0}, value = {NULL, 0, 0};
+    size_t weights_count = 0;
+    vp_json_writer writer;
+    if ((dot = strrchr(name, '.')) != NULL && dot > name) name[dot - name] = 0;
+    text_add_format(&file_name, "policy-%s.json", name);
+    vp_json_writer_init_sink(&writer, text_sink, &value, 0);
+    json_lossy(&writer, name);
+    plan->choices = zeroed(choices->count + 1, sizeof *plan->choices);
+    plan->runs = plan->configurations;
+    plan->max_sequence = 0;
+    plan->max_views = 1;
+    for (size_t c = 0; c < plan->configuration_count; c++) {
+        struct configuration *run = &plan->runs[plan->run_count];
+        size_t uses = 0;
+        for (size_t i = 0; i < choices->count; i++) {
+            if (choices->of[i] != (int32_t)c) continue;
+            plan->choices[i] = (struct plan_choice){plan->run_count, choices->overhead_ms[i]};
+            uses++;
+        }
+        if (!uses) {
+            configuration_free(&plan->configurations[c]);
+            continue;
+        }
+        *run = plan->configurations[c];
+        run->grid_name = run->file_name;
+        run->file_name = copy_text(file_name.data, file_name.bytes);
+        if (run->need_sequence > plan->max_sequence) plan->max_sequence = run->need_sequence;
+        if (run->need_views > plan->max_views) plan->max_views = run->need_views;
+        knob_keep_common(&policy->knobs, &run->knobs, !plan->run_count++);
+    }
+    for (size_t i = 0, is_used; i < plan->weights_count; i++, weights_count += is_used) {
+        is_used = 0;
+        for (size_t r = 0; r < plan->run_count; r++) {
+            if (plan->runs[r].weights_at != i) continue;
+            plan->runs[r].weights_at = weights_count;
+            is_used = 1;
+        }
+        plan->weights[weights_count] = plan->weights[i];
+    }
+    plan->weights_count = weights_count;
+    knob_set_text(&policy->knobs, knob_own("policy", NULL), vp_json_finish(&writer) == VP_OK ? value.data : """");
+    policy->set = plan->sets;
+    policy->file_name = file_name.data;
+    policy->in_index = -1;
+    plan->configurations = policy;
+    plan->configuration_count = 1;
+    plan->point_count = choices->count;
+    FREE_ALL(name, value.data);
+}
+static int plan_choose(const struct model *model, struct plan *plan) {
+    struct choices choices;
+    if (plan->set_count > 1)
+        return complain(EXIT_USAGE, "--choices needs a single --data file: its lines name samples by their ids");
+    const int code = read_choices(model, plan, &choices);
+    if (!code) become_policy(plan, &choices);
+    FREE_ALL(choices.of, choices.overhead_ms);
+    return code;
+}
+
 uint64_t plan_hash_sets(uint64_t hash, const struct plan *plan) {
+    for (size_t i = 0; plan->choices && i < plan->sets->count; i++) {
+        struct text_buffer text = {NULL, 0, 0};
+        vp_json_writer writer;
+        vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+        PUT(&writer, KEY_OBJECT(NULL), KEY("overhead_ms", plan->choices[i].overhead_ms));
+        knob_put_plan(&writer, &plan->runs[plan->choices[i].run].knobs);
+        PUT(&writer, END_OBJECT);
+        if (vp_json_finish(&writer) == VP_OK) hash = hash_text(hash, text.data);
+        free(text.data);
+    }
+    if (plan->choices) hash = hash_text(hash, plan->configurations->file_name);
     for (size_t i = 0; i < plan->set_count; i++) {
         hash = hash_text(hash_text(hash, plan->sets[i].task), vp_score_metric_of(plan->sets[i].metric)->name);
         hash = hash_number(hash_number(hash, plan->sets[i].new_tokens), (int64_t)plan->sets[i].hash);
@@ -332,7 +459,11 @@ int plan_make(const struct model *model, struct plan *plan) {
                 return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders",
                                 plan->sets[k].path, dataset->path, dataset->task);
     }
-    return plan_grid(model, plan);
+    code = plan_grid(model, plan);
+    if (!code && settings->choices_file) return plan_choose(model, plan);
+    plan->runs = plan->configurations;
+    plan->run_count = plan->configuration_count;
+    return code;
 }
 /* Adds up the bytes of a set of engines, given as a bit set of indices, and finds the smallest engine outside the
  * set. */
@@ -362,10 +493,9 @@ void plan_fitting(struct text_buffer *text, const struct plan *plan, const uint6
 }
 void plan_free(struct plan *plan) {
     for (size_t i = 0; i < plan->set_count; i++) dataset_free(&plan->sets[i]);
-    for (size_t i = 0; i < plan->configuration_count; i++) {
-        knob_values_free(&plan->configurations[i].knobs);
-        FREE_ALL(plan->configurations[i].file_name, plan->configurations[i].shapes, plan->configurations[i].dropped);
-    }
+    for (size_t i = 0; i < plan->configuration_count; i++) configuration_free(&plan->configurations[i]);
+    for (size_t i = 0; i < plan->run_count && plan->choices; i++) configuration_free(&plan->runs[i]);
+    if (plan->choices) free(plan->runs);
     variants_free(&plan->variants);
-    FREE_ALL((void *)plan->weights, plan->sets, plan->configurations);
+    FREE_ALL((void *)plan->weights, plan->sets, plan->configurations, plan->choices);
 }

@@ -20,6 +20,7 @@ struct configuration {
     struct knob_values knobs;
     size_t weights_at;     /* index of its weights in the plan, which selects the engine */
     char *file_name;                      /* name of its result file */
+    char *grid_name;                      /* with --choices: the name that its own file would have; otherwise NULL */
     int32_t need_sequence, need_views;    /* needs of its longest request that fits the model */
     int32_t in_index; /* its number in the journal's index; -1 if it is new */
     size_t open_count; /* number of points that this process must measure */
@@ -32,18 +33,25 @@ struct plan_settings {
     struct data_settings data;
     const struct option_value *files;                /* paths of the data sets */
     const struct option_value *lists[KNOB_EACH_END]; /* the values of each knob; NULL: not given */
-    const char *image_knob, *importance_scores_file;
+    const char *image_knob, *importance_scores_file, *choices_file;
     const char *weights, *sampling_strategy;
     struct variant_settings servers;
     int32_t run_count; /* runs of each point */
     int ignore_eos;
 };
 
+/* The configuration of a sample, an index in plan.runs, and the time that its choice took. */
+struct plan_choice { size_t run; double overhead_ms; };
+
 struct plan {
     struct plan_settings settings;
     struct variants variants; /* variants of servers; none if the engine is measured */
     struct dataset *sets; size_t set_count;
     struct configuration *configurations; size_t configuration_count; /* configurations of a data set are adjacent */
+    /* what requests run with: the configurations; with --choices, whose only configuration is the policy, those of the
+     * grid that a sample has */
+    struct configuration *runs; size_t run_count;
+    struct plan_choice *choices; /* [samples]; NULL without --choices */
     const char **weights; size_t weights_count; /* weights that points use; each has an engine */
     uint32_t named;     /* knobs that appear in file names even with a single value, as bits */
     int32_t new_tokens; /* maximum over data sets */
@@ -53,6 +61,9 @@ struct plan {
     size_t point_count;
     size_t repeats; /* points that the sampling strategy drew repeatedly; left out */
 };
+
+/* The one of plan->runs with which a configuration runs a sample, by its index in the data set. */
+struct configuration *plan_run_of(const struct plan *plan, struct configuration *configuration, size_t index);
 
 /* Molmo's tiling, also for images sent to a server. */
 vp_tile_options configuration_tiles(const struct configuration *configuration);

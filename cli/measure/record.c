@@ -71,6 +71,8 @@ void put_point_layout(vp_json_writer *writer, const struct point *point) {
         sizes.total_sequence_length =
             !point->sample->tokens.no_bos + (layout ? layout->image_tokens : 0) + point->sample->tokens.count;
     sizes.activations_used = point->activations;
+    sizes.chosen_config = point->chosen;
+    sizes.overhead_ms = point->chosen ? point->overhead_ms : (double)NAN;
     sizes.kept_vision_tokens = point->pruned ? point->pruned->kept_tokens : 0;
     sizes.mean_sequence_length = pruned_rows(point);
     sizes.kv_cache_bytes = point->pruned ? (int64_t)point->pruned->cache_bytes : 0;
@@ -95,7 +97,9 @@ void put_served_layout(vp_json_writer *writer, const struct point *point, const 
 #define UNKNOWN_INTS no_items
 #define UNKNOWN(of, type, key, ...) (of)->key = UNKNOWN_##type;
     SIZES_ROWS(UNKNOWN, &sizes, FIELD_NULL)
-    sizes.tier = knob_text(point->knobs, KNOB_TIER);
+    sizes.tier = sent->tier;
+    sizes.chosen_config = sent->chosen_config;
+    sizes.overhead_ms = sent->overhead_ms;
     sizes.target_vision_tokens = sent->target_vision_tokens;
     if (sent->sent_image) {
         sizes.actual_image_size.first = sent->sent_image->height_px;

@@ -43,6 +43,7 @@ struct point {
     int32_t target_tokens, target_crops; /* 0: no target */
     const struct pass_result *runs; int32_t run_count; /* 0 if it failed */
     const char *reason; /* why it failed; NULL if it did not */
+    const char *chosen; double overhead_ms; /* of a policy: the name of the configuration; NULL: no policy */
     const char *activations; /* name of vp_engine_activations; NULL: none */
     vp_score_metric metric;
     int ignore_eos;

@@ -381,7 +381,10 @@ int measurements_make(int64_t num_experts, const struct results *results, int64_
     int code;
     memset(measurements, 0, sizeof *measurements);
     for (size_t i = 0; i < results->count; i++)
-        if (results->files[i].is_served)
+        if (results->files[i].is_policy)
+            return complain(EXIT_INPUT, "%s is a policy's, whose samples have different knobs: fit the files of a grid",
+                            results->files[i].path);
+        else if (results->files[i].is_served)
             return complain(EXIT_INPUT, "%s comes from a server: its stages are unknown from outside, so no latency "
                                         "model can be fitted to them; report, best and compare read such files",
                             results->files[i].path);

@@ -6,8 +6,8 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/json_stream.h"
+#include "results/choices.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,37 +191,9 @@ static int read_records(struct policy_data *data, const struct text_list *by, in
 }
 
 /* ---- files of choices */
-/* Returns 1 if the configuration's knob has the value of the node. */
-static int has_value_of(const struct result_file *file, int knob, const vp_json *json, uint32_t node) {
-    char own[KNOB_TEXT_BYTES];
-    const char *value;
-    char *text;
-    int is_equal;
-    if (!knob_is_set(&file->knobs, knob)) return node_is(json, node, VP_JSON_NULL);
-    if (KNOBS[knob].type == KNOB_IS_NUMBER)
-        return node_is(json, node, VP_JSON_NUMBER)
-               && node_number(json, node) == (double)knob_number(&file->knobs, knob);
-    value = knob_is_own(knob) ? knob_own_json(&file->knobs, knob, own) : knob_text(&file->knobs, knob);
-    text = KNOBS[knob].type == KNOB_IS_TEXT ? node_text(json, node) : json_text(json, node);
-    is_equal = text && !strcmp(text, value);
-    free(text);
-    return is_equal;
-}
 static const char *name_of_file(const struct result_file *file) {
     const char *slash = strrchr(file->path, '/');
     return slash ? slash + 1 : file->path;
-}
-/* Returns 1 if the line describes the configuration: by "knobs", otherwise by "config", the name of its file. */
-static int is_described(const struct result_file *file, const vp_json *json) {
-    const uint32_t knobs = vp_json_get(json, 0, "knobs"), name = vp_json_get(json, 0, "config");
-    if (!node_is(json, knobs, VP_JSON_OBJECT)) return vp_json_equals(json, name, name_of_file(file));
-    for (uint32_t member = 0, at = knobs + 1; member < json->nodes[knobs].count;
-         member++, at = json->nodes[at + 1].end) {
-        int knob = 0;
-        while (knob < KNOB_COUNT && !(KNOBS[knob].key && vp_json_equals(json, at, KNOBS[knob].key))) knob++;
-        if (knob == KNOB_COUNT || !has_value_of(file, knob, json, at + 1)) return 0;
-    }
-    return 1;
 }
 void policy_put_choice(vp_json_writer *writer, const struct policy_data *data, size_t config) {
     const struct result_file *file = file_of(data, config);
@@ -241,52 +213,14 @@ void policy_put_choice(vp_json_writer *writer, const struct policy_data *data, s
     }
     PUT(writer, END_OBJECT);
 }
-/* Reads a line. The search for its sample begins after the one before: files usually keep the order. */
-static int read_choice(const struct policy_data *data, const vp_json *json, const char *place, size_t *next,
-                       struct policy_choices *choices) {
-    char *id = node_is(json, 0, VP_JSON_OBJECT) ? json_text(json, vp_json_get(json, 0, "id")) : NULL;
-    size_t matches = 0, sample = *next, tried = 0;
-    if (!id) return complain(EXIT_INPUT, "%s: expected {\"id\": ID, \"knobs\": {KNOB: VALUE}} or \"config\"", place);
-    for (; tried < data->sample_count; tried++, sample++) {
-        if (sample >= data->sample_count) sample = 0;
-        if (data->names[sample] && !strcmp(data->names[sample], id)) break;
-    }
-    free(id);
-    choices->strangers += tried == data->sample_count;
-    if (tried == data->sample_count) return 0;
-    if (choices->of[sample] >= 0) return complain(EXIT_INPUT, "%s: the id has an earlier line", place);
-    for (size_t c = 0; c < data->config_count; c++)
-        if (is_described(file_of(data, c), json)) {
-            matches++;
-            choices->of[sample] = (int32_t)c;
-        }
-    *next = sample + 1;
-    if (matches == 1) return 0;
-    return complain(EXIT_INPUT, "%s: %zu of the %zu configurations match; name one by \"config\", the name of its "
-                                "result file, or by \"knobs\"", place, matches, data->config_count);
-}
 static int read_choices(const struct policy_data *data, const char *path, struct policy_choices *choices) {
-    struct parsed line = {{NULL, NULL, 0}, NULL, 0};
-    char *text = NULL, place[LINE_BYTES];
-    size_t capacity = 0, bytes, next = 0;
-    int64_t number = 0;
-    int code = 0;
-    FILE *file = fopen(path, "rb");
-    if (!file) return complain(EXIT_INPUT, "--choices: %s: %s", path, strerror(errno));
-    choices->file = path;
-    choices->of = resize(NULL, data->sample_count + 1, sizeof *choices->of);
-    memset(choices->of, 255, data->sample_count * sizeof *choices->of);
-    while (!code && (bytes = line_read(file, &text, &capacity, LINE_BYTES_MOST)) != 0) {
-        vp_error error = {VP_OK, -1, "", ""};
-        snprintf(place, sizeof place, "%.300s, line %lld", path, (long long)++number);
-        if (text[strspn(text, " \t\r\n")] == 0) continue;
-        const vp_result result = parse_json(&line, text, bytes, &error);
-        code = result != VP_OK ? complain_result(EXIT_INPUT, place, result, &error)
-                               : read_choice(data, &line.json, place, &next, choices);
-    }
-    if (!code && ferror(file)) code = complain(EXIT_INPUT, "--choices: %s: cannot be read", path);
-    fclose(file);
-    FREE_ALL(text, line.nodes);
+    struct choice_config *configs = resize(NULL, data->config_count + 1, sizeof *configs);
+    struct choices read = {data->names, data->sample_count, configs, data->config_count, NULL, NULL, 0};
+    for (size_t c = 0; c < data->config_count; c++)
+        configs[c] = (struct choice_config){&file_of(data, c)->knobs, name_of_file(file_of(data, c))};
+    const int code = choices_read(path, &read);
+    *choices = (struct policy_choices){path, read.of, read.strangers};
+    FREE_ALL(configs, read.overhead_ms);
     return code;
 }
 
@@ -295,9 +229,11 @@ int policy_data_read(const struct results *results, const struct result_group *g
     int code;
     memset(data, 0, sizeof *data);
     data->results = results;
-    data->config_count = group->paired_count;
     data->configs = resize(NULL, group->paired_count, sizeof *data->configs);
     memcpy(data->configs, group->paired, group->paired_count * sizeof *data->configs);
+    for (size_t c = data->config_count = 0; c < group->paired_count; c++) /* policies that were run are none of them */
+        if (!results->files[group->paired[c]].is_policy)
+            data->configs[data->config_count++] = group->paired[c];
     find_samples(data);
     if (!data->sample_count)
         return complain(EXIT_INPUT, "policy: the configurations have no sample in common that any of them answered");

@@ -400,7 +400,15 @@ struct fidelity {
         .column = COLUMN_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1) \
     ROW(S, INT, kv_cache_bytes_unpruned, \
         "with --prune_list: KV cache size at the maximum answer length with all image tokens", .unit = "bytes", \
-        .column = COLUMN_FULL_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1)
+        .column = COLUMN_FULL_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1) \
+    CHOICE_ROWS(ROW, S)
+/* What a policy chose for a sample. */
+#define CHOICE_ROWS(ROW, S) \
+    ROW(S, TEXT, chosen_config, "with --choices: the configuration of the grid that ran, by the name of its file", \
+        .is_optional = 1) \
+    ROW(S, NUMBER, overhead_ms, \
+        "with --choices: given time of the choice; a part of T_total and TTFT, accounted for, but of no stage", \
+        .unit = "ms", .most = FIELD_MS_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "server only: the image as sent", .of = &SENT_IMAGE, \
        .is_pointer = 1, .null = "text only, several images, or nothing could be sent") \
@@ -419,7 +427,8 @@ struct fidelity {
 #define SERVED_SIZES_ROWS(ROW, AT, S) \
     ROW(S, TEXT, tier, "resolution tier", .null = "none") \
     ROW(S, INT, target_vision_tokens, "requested vision tokens", .most = INT32_MAX, .null = "none") \
-    SENT_ROWS(ROW, AT, S)
+    SENT_ROWS(ROW, AT, S) \
+    CHOICE_ROWS(ROW, S)
 #define SENT_IMAGE_ROWS(ROW, S) \
     ROW(S, INT, width_px, "width of the upright image", .unit = "px", .least = 1, .most = INT32_MAX) \
     ROW(S, INT, height_px, "height of the upright image", .unit = "px", .least = 1, .most = INT32_MAX) \

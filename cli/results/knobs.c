@@ -162,16 +162,36 @@ int knobs_of_engine_are_same(const struct knob_values *left, const struct knob_v
         if (KNOBS[knob].of == KNOB_OF_ENGINE && knob_compare(knob, left, right)) return 0;
     return 1;
 }
+static int are_same(const struct knob_value *one, const struct knob_value *other) {
+    return one->is_set == other->is_set && one->number == other->number && !compare_texts(one->text, other->text)
+           && one->list_count == other->list_count
+           && (!one->list_count || !memcmp(one->list, other->list, (size_t)one->list_count * sizeof *one->list));
+}
 int knob_values_are_same(const struct knob_values *left, const struct knob_values *right) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const struct knob_value *one = &left->of[knob], *other = &right->of[knob];
         if (KNOBS[knob].of == KNOB_OF_SWEEP || (knob == KNOB_WEIGHTS && (!one->is_set || !other->is_set))) continue;
-        if (one->is_set != other->is_set || one->number != other->number || compare_texts(one->text, other->text)
-            || one->list_count != other->list_count
-            || (one->list_count && memcmp(one->list, other->list, (size_t)one->list_count * sizeof *one->list) != 0))
-            return 0;
+        if (!are_same(one, other)) return 0;
     }
     return 1;
+}
+void knob_keep_common(struct knob_values *values, const struct knob_values *of, int is_first) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        struct knob_value *value = &values->of[knob];
+        const struct knob_value *other = &of->of[knob];
+        if (is_first) {
+            if (other->list) knob_set_list(values, knob, other->list, other->list_count);
+            if (other->text) knob_set_text(values, knob, other->text);
+            value->is_set = other->is_set;
+            value->number = other->number;
+        } else if (!are_same(value, other)) {
+            FREE_ALL(value->text, value->list);
+            memset(value, 0, sizeof *value);
+            if (KNOBS[knob].of == KNOB_OF_SERVERS)
+                knob_set_text(values, knob, KNOBS[knob].type == KNOB_IS_JSON ? "{}" : "several");
+        }
+    }
+    if (of->max_crops > values->max_crops) values->max_crops = of->max_crops;
 }
 
 /* ---- texts */
@@ -290,7 +310,7 @@ static int is_kept(int knob, int in_all) {
 void knob_put_journal(vp_json_writer *writer, const struct knob_values *values) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         if (!is_kept(knob, 1)) continue;
-        if (KNOBS[knob].of == KNOB_OF_ENGINE && !knob_is_set(values, knob)) {
+        if (KNOBS[knob].of == KNOB_OF_ENGINE && knobs_are_served(values)) {
             put_int(writer, KNOBS[knob].key, 0);
             if (KNOBS[knob].list_key) put_ints(writer, KNOBS[knob].list_key, NULL, 0);
             continue;
@@ -378,7 +398,9 @@ int knob_is_journal(const vp_json *json, uint32_t object, uint32_t others, int64
         const int in_all = is_kept(knob, 1), is_there = vp_json_get(json, object, KNOBS[knob].key) != VP_JSON_NONE;
         if (!in_all && !is_kept(knob, 0)) continue;
         if (!in_all && (!is_there || is_server)) continue;
-        if (!has_knob(json, object, knob, in_all && KNOBS[knob].of == KNOB_OF_IMAGES, block_count)) return 0;
+        /* those of a policy differ */
+        const int can_be_null = in_all && (KNOBS[knob].of == KNOB_OF_IMAGES || (own != VP_JSON_NONE && !is_server));
+        if (!has_knob(json, object, knob, can_be_null, block_count)) return 0;
         members += members_of(knob);
         sizes += KNOBS[knob].of == KNOB_OF_IMAGES && has_value(json, object, KNOBS[knob].key);
     }
@@ -417,7 +439,8 @@ void knob_read_journal(const vp_json *json, uint32_t object, uint32_t options, s
             read_knob(json, object, knob, values);
     }
     /* older heads have the weights of all configurations in their options */
-    if (!knob_is_set(values, KNOB_WEIGHTS) && variant == VP_JSON_NONE) read_knob(json, options, KNOB_WEIGHTS, values);
+    if (!knob_is_set(values, KNOB_WEIGHTS) && variant == VP_JSON_NONE && own == VP_JSON_NONE)
+        read_knob(json, options, KNOB_WEIGHTS, values);
     values->max_crops = node_int(json, object, "max_crops", 0);
     for (uint32_t key = own + 1; own != VP_JSON_NONE && key < json->nodes[own].end; key = json->nodes[key + 1].end) {
         char *name = node_text(json, key), *value = json_text(json, key + 1);

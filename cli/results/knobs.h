@@ -192,6 +192,10 @@ void knob_set_of_model(struct knob_values *values, int knob, const struct vp_mod
 /* Copies the knobs of servers, their load and a file's own. */
 void knob_copy_servers(struct knob_values *values, const struct knob_values *from);
 
+/* Keeps the values that both have, in a policy's knobs; is_first: copies them. Knobs of servers are always set: a text
+ * that differs becomes "several", a request {}. */
+void knob_keep_common(struct knob_values *values, const struct knob_values *of, int is_first);
+
 int knob_is_set(const struct knob_values *values, int knob);
 const char *knob_text(const struct knob_values *values, int knob); /* NULL: not set */
 int64_t knob_number(const struct knob_values *values, int knob);   /* 0: not set */

@@ -156,11 +156,11 @@ const char *served_lacks(const struct pass_result *run, int metric) {
 }
 static double served_metric(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
-    const double decode_ms = (double)(run->total_ns - served->first_ns) / 1e6;
+    const double decode_ms = (double)(run->total_ns - run->overhead_ns - served->first_ns) / 1e6;
     if (served_lacks(run, metric)) return (double)NAN;
     if (isfinite(server_ms_of(served, metric))) return server_ms_of(served, metric);
     return metric == METRIC_TOTAL    ? (double)run->total_ns / 1e6
-           : metric == METRIC_TTFT   ? (double)served->first_ns / 1e6
+           : metric == METRIC_TTFT   ? (double)(served->first_ns + run->overhead_ns) / 1e6
            : metric == METRIC_DECODE ? decode_ms
                                      : decode_ms / (double)(served->usage.completion_tokens - 1);
 }
@@ -201,7 +201,7 @@ int is_left_out(int metric, double value) {
 }
 double metric_of(const struct pass_result *run, int metric) {
     const vp_reply *reply = &run->reply;
-    int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1);
+    int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1) + run->overhead_ns;
     if (run->served) return served_metric(run, metric);
     if (metric == METRIC_TOKEN_ENERGY)
         return reply->token_count > 0 ? metric_of(run, METRIC_ENERGY) / reply->token_count : (double)NAN;
@@ -219,7 +219,7 @@ double metric_of(const struct pass_result *run, int metric) {
     case METRIC_DECODE: return (double)steps / 1e6;
     case METRIC_TOTAL: return (double)run->total_ns / 1e6;
     case METRIC_PER_TOKEN: return reply->token_count > 1 ? (double)steps / (reply->token_count - 1) / 1e6 : (double)NAN;
-    case METRIC_TTFT: return (double)stages_ns(run, 0, VP_STAGE_DECODE - 1) / 1e6;
+    case METRIC_TTFT: return (double)(stages_ns(run, 0, VP_STAGE_DECODE - 1) + run->overhead_ns) / 1e6;
     case METRIC_UNACCOUNTED: return (double)(run->total_ns - sum) / 1e6;
     default: return (double)sum / (double)run->total_ns;
     }

@@ -39,6 +39,7 @@ enum { KEPT_ROWS(KEPT_ID, 0) KEPT_COUNT };
  * step_ns; its token_count comes from the server's usage, 0 if that is not reported. */
 struct pass_result {
     int64_t total_ns;
+    int64_t overhead_ns;   /* in total_ns, before the pass: the time of a policy's choice */
     struct served *served; /* NULL for a pass of the engine. runs_free frees it */
     vp_reply reply;        /* the engine's, with the times of the host's stages */
     char *answer;          /* malloc'ed; it may contain NULs, so answer_bytes is its length */

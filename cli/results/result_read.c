@@ -714,6 +714,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     uint32_t node, shape = vp_json_get(json, 0, "model_shape");
     if (!node_is(json, shape, VP_JSON_OBJECT)) shape = VP_JSON_NONE;
     file->is_foreign = vp_json_get(json, 0, "schema") == VP_JSON_NONE;
+    file->is_policy = vp_json_get(json, vp_json_get(json, 0, "knobs"), "policy") != VP_JSON_NONE;
     if (read_members(file, json, &RESULT, &file->head) || read_members(file, json, &RESULT_ACCURACY, &file->scores)
         || read_members(file, json, &RESULT_FIDELITY, &file->fidelity)
         || read_members(file, json, &RESULT_VISION, &file->sums)
@@ -729,10 +730,12 @@ static int read_head(struct result_file *file, const vp_json *json) {
         knob_set_number(&file->knobs, KNOB_TOP_K, 0);
     else if (file->is_foreign && !file->is_served && !knob_is_set(&file->knobs, KNOB_TOP_K))
         knob_set_number(&file->knobs, KNOB_TOP_K, 0); /* an engine of its own need not have experts */
-    else if (!file->is_foreign && !file->is_served && knob_number(&file->knobs, KNOB_TOP_K) < 1)
+    else if (!file->is_foreign && !file->is_served && !file->is_policy
+             && knob_number(&file->knobs, KNOB_TOP_K) < 1)
         return knob_fail(file, json, KNOB_TOP_K);
     if (file->is_foreign && !knob_is_set(&file->knobs, KNOB_BLOCKS)) file->knobs.of[KNOB_BLOCKS].number = 1;
-    else if (!file->is_served && knob_number(&file->knobs, KNOB_BLOCKS) < 1) return knob_fail(file, json, KNOB_BLOCKS);
+    else if (!file->is_served && !file->is_policy && knob_number(&file->knobs, KNOB_BLOCKS) < 1)
+        return knob_fail(file, json, KNOB_BLOCKS);
     for (int knob = 0; knob < KNOB_COUNT && file->is_served; knob++)
         if (KNOBS[knob].of == KNOB_OF_ENGINE) file->knobs.of[knob].is_set = 0;
     for (int i = 0; i < 2; i++) { /* under one of its two names; its content is computed again from the rows */
@@ -781,7 +784,9 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
 }
 
 /* ---- many files */
-static int result_name_is_ours(const char *path) { return strstr(name_in_path(path), "_imgsize") != NULL; }
+static int result_name_is_ours(const char *path) {
+    return strstr(name_in_path(path), "_imgsize") || !strncmp(name_in_path(path), "policy-", 7);
+}
 /* Lists the *.json files of a folder, or the file itself. Returns 0 or an exit code. */
 static int list_results(struct text_list *paths, const char *operand) {
     size_t first = paths->count;
@@ -844,7 +849,8 @@ static int by_setting(const void *left_item, const void *right_item) {
     return order ? order : strcmp(left->path, right->path);
 }
 static const char *size_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]) {
-    if (!knob_size_text(&file->knobs, out)[0] && !file->is_foreign) snprintf(out, KNOB_TEXT_BYTES, "unchanged");
+    if (!knob_size_text(&file->knobs, out)[0] && !file->is_foreign)
+        snprintf(out, KNOB_TEXT_BYTES, file->is_policy ? "mixed" : "unchanged");
     return out;
 }
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]) {
@@ -907,8 +913,8 @@ int results_differ(const struct result_file *one, const struct result_file *othe
         }
     return out->count > 0;
 }
-/* Makes the files' own knobs rows of KNOBS and sets them. An engine's file must have those of all others; without a
- * member of the request, a server has a value of its own. Returns 0 or an exit code. */
+/* Makes the files' own knobs rows of KNOBS and sets them. An engine's file must have those of all others but "policy";
+ * without a member of the request, a server has a value of its own. Returns 0 or an exit code. */
 static int adopt_knobs(struct results *results) {
     for (size_t i = 0; i < results->count; i++) {
         struct result_file *file = &results->files[i];
@@ -924,7 +930,9 @@ static int adopt_knobs(struct results *results) {
         for (size_t k = 0; k < results->files[i].own_knobs && !results->files[i].is_served; k += 2)
             for (size_t other = 0; other < results->count; other++) {
                 const char *name = results->files[i].own.items[k];
-                if (results->files[other].is_served || own_value(&results->files[other], name, 0)) continue;
+                if (results->files[other].is_served || own_value(&results->files[other], name, 0)
+                    || !strcmp(name, "policy"))
+                    continue;
                 return complain(EXIT_INPUT, "%.300s lacks the knob %.100s, which %.300s has: each file of a comparison "
                                 "needs a value of it in \"knobs\"", results->files[other].path, name,
                                 results->files[i].path);

@@ -47,7 +47,9 @@ static int has_only(const vp_json *json, uint32_t object, const struct fields *f
 }
 /* ---- checking members against each other */
 /* Returns 1 if the name is valid for a result file. It becomes a path. */
-static int is_result_name(const char *name) { return name && !strchr(name, '/') && strstr(name, "_imgsize"); }
+static int is_result_name(const char *name) {
+    return name && !strchr(name, '/') && (strstr(name, "_imgsize") || !strncmp(name, "policy-", 7));
+}
 /* block_count: the model's; 0 for a server. */
 static int is_configuration(const vp_json *json, uint32_t node, int64_t set_count, int64_t block_count) {
     if (!fields_fit(json, node, &CONFIGURATION, -1) || node_int(json, node, "set", -1) >= set_count) return 0;
@@ -364,7 +366,7 @@ void add_plan_difference(struct text_buffer *out, const vp_json *json, uint32_t 
         "num_samples", "stratify_by", "answer_hint", "max_new_tokens", "ignore_eos", "seed", "num_runs_per_sample",
         "max_runs", "stop_half_width", "time_box_s", "timing", "bare_every", "weights", "head_weights",
         "vision_weights", "importance_scores_file", "device", "gpu", "threads", "gemm", "endpoint_api", "family",
-        "no_cache", "same_image", "twins", "baseline", "arrivals", "ramp_s", "server"};
+        "no_cache", "same_image", "twins", "baseline", "arrivals", "ramp_s", "server", "choices"};
     struct parsed own = {{NULL, NULL, 0}, NULL, 0};
     const size_t first = out->bytes;
     if (ours && parse_json(&own, ours, strlen(ours), NULL) != VP_OK) ours = NULL;

@@ -112,6 +112,10 @@ static int forecast_pruning(const struct needs *needs, const struct pass_input *
     forecast->cache_bytes += (double)pruned.cache_bytes;
     return 1;
 }
+/* Returns 1 if the sample does not run with it. */
+static int is_others(const struct plan *plan, const struct configuration *run, size_t sample) {
+    return plan->choices && &plan->runs[plan->choices[sample].run] != run;
+}
 /* Adds up a configuration's samples. */
 static void forecast_configuration(const struct plan *plan, const struct model *model,
                                    const struct configuration *configuration, struct needs *needs,
@@ -119,6 +123,7 @@ static void forecast_configuration(const struct plan *plan, const struct model *
     struct shape_costs known = {NULL, 0};
     struct cuts storage = {0};
     for (size_t i = 0; i < configuration->set->count; i++) {
+        if (is_others(plan, configuration, i)) continue;
         const struct entry *entry = &configuration->set->samples[i];
         char reason[LINE_BYTES];
         const struct cuts *cuts = configuration_cuts(model, configuration, entry, &storage, reason, sizeof reason);
@@ -155,10 +160,12 @@ static int64_t family_tokens(const vp_family *family, const struct image_px *siz
 }
 /* Adds up the samples that a configuration can send to a server. The rule of --family gives the image tokens if images
  * are sent unchanged; finding the size for a number of tokens takes too long for a forecast. */
-static void forecast_served(const struct configuration *configuration, struct forecast *forecast) {
+static void forecast_served(const struct plan *plan, const struct configuration *configuration,
+                            struct forecast *forecast) {
     const struct variant *variant = configuration->variant;
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
+        if (is_others(plan, configuration, i)) continue;
         if (entry->reason) forecast->failing++;
         else forecast->count++;
         if (!entry->image_count || entry->reason || !variant->family || knob_is_set(&configuration->knobs, KNOB_TOKENS))
@@ -185,7 +192,7 @@ static int add_measured(struct journal_index *index, const struct index_configur
         code = measured_read(index, configuration, set->entries[i], &measured);
         forecast->compared += !code && measured.has_fidelity;
         for (int32_t run = 0; run < measured.count && !code; run++) {
-            const double ns = (double)measured.runs[run].total_ns;
+            const double ns = (double)(measured.runs[run].total_ns - measured.runs[run].overhead_ns);
             forecast->measured_ns += ns;
             forecast->squares += ns * ns;
             forecast->timed_count++;
@@ -270,13 +277,13 @@ static int64_t configuration_runs_left(const struct estimate *estimate, size_t i
 /* Counts the work of all configurations. */
 static void count_configurations(struct estimate *estimate) {
     estimate->fewest = SIZE_MAX;
-    for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
-        struct forecast *forecast = &estimate->configurations[i];
-        const struct configuration *configuration = &estimate->plan->configurations[i];
+    for (size_t i = 0; i < estimate->plan->run_count; i++) {
+        struct forecast *forecast = &estimate->configurations[estimate->plan->choices ? 0 : i];
+        const struct configuration *configuration = &estimate->plan->runs[i];
         if (estimate->model)
             forecast_configuration(estimate->plan, estimate->model, configuration,
                                    &estimate->needs[configuration->weights_at], forecast);
-        else forecast_served(configuration, forecast);
+        else forecast_served(estimate->plan, configuration, forecast);
         if (configuration->set->count < estimate->fewest) estimate->fewest = configuration->set->count;
     }
 }

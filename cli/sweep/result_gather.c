@@ -122,6 +122,11 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     int code;
     measured_clear(measured);
     if ((code = read_lines(index, entry->file, index_point(entry, configuration).at, measured)) != 0) return code;
+    for (int32_t i = 0; i < measured->count; i++) {
+        const double overhead_ms = fmax(0, fmax(measured->sizes.overhead_ms, measured->served_sizes.overhead_ms));
+        measured->runs[i].overhead_ns = llround(1e6 * overhead_ms);
+        measured->runs[i].total_ns += measured->runs[i].overhead_ns;
+    }
     if (!measured->has_sizes)
         return complain(EXIT_INPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
                         (long long)entry->id);
@@ -238,6 +243,7 @@ static int prompt_of(const struct measured *measured, int32_t run, struct prompt
     for (int64_t i = 0; i < sizes->sent_sizes_of_images.count; i++)
         hash = hash_number(hash, sizes->sent_sizes_of_images.items[i]);
     if (hash == HASH_START || !measured->sample.prompt || measured->failed) return 0;
+    if (sizes->chosen_config) hash = hash_text(hash, sizes->chosen_config);
     *prompt = prompt_count_of(hash, measured->sample.prompt, sizes->image_tokens_by_rule,
                               measured->runs[run].served->usage.prompt_tokens);
     return prompt->tokens >= 0;

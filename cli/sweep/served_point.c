@@ -11,6 +11,8 @@
 #include "sweep/result_gather.h"
 #include "vlmprof_image.h"
 
+#include <math.h>
+
 enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: some servers reject fewer than 16 */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
 
@@ -144,7 +146,6 @@ static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, 
     const size_t count = sent ? sent->count : 0, several = count > 1 ? count : 0;
     int32_t *px = zeroed(4 * count, sizeof *px), *bytes = px + 2 * count, *by_rule = bytes + count;
     struct sent_image image;
-    (void)sweep;
     (void)sample;
     if (count == 1) {
         image.width_px = sent->pictures->width_px;
@@ -165,7 +166,9 @@ static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, 
         .sent_sizes_of_images = list_of_several(px, 2 * several),
         .sent_bytes_of_images = list_of_several(bytes, several),
         .tokens_by_rule_of_images = list_of_several(by_rule, point->tokens_by_rule < 0 ? 0 : several),
-        .image_tokens_by_rule = point->tokens_by_rule, .sent_image = count == 1 ? &image : NULL};
+        .image_tokens_by_rule = point->tokens_by_rule, .sent_image = count == 1 ? &image : NULL,
+        .chosen_config = point->configuration->grid_name,
+        .overhead_ms = sweep->plan.choices ? point->overhead_ms : (double)NAN};
     fields_put_object(writer, "sizes", &SERVED_SIZES, &sizes);
     free(px);
 }
@@ -205,11 +208,18 @@ static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t
     PUT(writer, END_ARRAY, END_OBJECT);
     free(words);
 }
-/* Returns 1 if no earlier variant is on the same server. */
-static int is_first_of_server(const struct variants *variants, size_t variant) {
+/* Returns 1 if requests use the variant: a policy may not. */
+static int is_used(const struct sweep *sweep, size_t variant) {
+    size_t i = 0;
+    while (i < sweep->plan.run_count && variant_index(sweep, &sweep->plan.runs[i]) != variant) i++;
+    return i < sweep->plan.run_count || !sweep->plan.choices;
+}
+/* Returns 1 if no earlier used variant is on the same server. */
+static int is_first_of_server(const struct sweep *sweep, size_t variant) {
+    const struct variant *variants = sweep->plan.variants.items;
     for (size_t i = 0; i < variant; i++)
-        if (!strcmp(variants->items[i].endpoint, variants->items[variant].endpoint)) return 0;
-    return 1;
+        if (is_used(sweep, i) && !strcmp(variants[i].endpoint, variants[variant].endpoint)) return 0;
+    return is_used(sweep, variant);
 }
 /* Writes the client and the servers of this session. Returns 0 or an exit code. */
 static int write_served_session(struct sweep *sweep, const struct pass_result *first) {
@@ -219,7 +229,7 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
     put_provenance(writer, sweep->options, NULL, NULL);
     PUT(writer, KEY("client", vp_server_library(sweep->served->endpoints[0].server)), KEY_ARRAY("servers"));
     for (size_t i = 0; i < sweep->plan.variants.count; i++)
-        if (is_first_of_server(&sweep->plan.variants, i)) put_server(writer, sweep, i, first);
+        if (is_first_of_server(sweep, i)) put_server(writer, sweep, i, first);
     PUT(writer, END_ARRAY, END_OBJECT);
     int code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
@@ -360,8 +370,8 @@ static void make_warm_picture(const struct open_point *point, struct picture *pi
 }
 /* Configurations of a variant that rejects its warm-up fail with the server's reason. */
 static void drop_variant(struct sweep *sweep, size_t variant, const char *reason) {
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
-        struct configuration *configuration = &sweep->plan.configurations[i];
+    for (size_t i = 0; i < sweep->plan.run_count; i++) {
+        struct configuration *configuration = &sweep->plan.runs[i];
         if (variant_index(sweep, configuration) != variant) continue;
         configuration->dropped = copy_text(reason, strlen(reason));
         complain(0, "%s: %s", configuration->file_name, reason);
@@ -374,7 +384,7 @@ int served_warm_up(struct sweep *sweep, const struct open_point *point) {
     int code = 0;
     if (point->sent) make_warm_picture(point, &picture);
     for (size_t i = 0; i < variants->count && !code; i++) {
-        if (variants->items[i].server_at != point->configuration->variant->server_at) continue;
+        if (!is_used(sweep, i) || variants->items[i].server_at != point->configuration->variant->server_at) continue;
         struct question question = question_of(sweep, i, &picture, point->sent != NULL, WARM_UP_TEXT, WARM_UP_TOKENS);
         char reason[LINE_BYTES];
         struct sent_request sent;

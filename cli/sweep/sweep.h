@@ -27,6 +27,7 @@ struct open_point {
     struct pass_input input;
     vp_pruned pruned;           /* result of pruning; image_tokens is 0 without pruning */
     struct sent_pictures *sent; /* to a server: the images as sent; NULL: text only */
+    double overhead_ms;         /* of a policy: the time of its choice */
     int64_t tokens_by_rule;     /* its tokens by the rule of --family; -1: not known */
     int is_open;                /* 1 if it has runs to do */
     int lacks_kernels;          /* 1 if it is measured, but the requested kernels of its shape are not in the journal */

@@ -223,7 +223,8 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
                                 const struct sample *sample) {
     struct point described = {.sample = sample, .cuts = point->cuts, .knobs = &point->configuration->knobs,
                               .activations = request_activations(&sweep->engine->session, &point->input),
-                              .pruned = point->pruned.image_tokens ? &point->pruned : NULL};
+                              .pruned = point->pruned.image_tokens ? &point->pruned : NULL,
+                              .chosen = point->configuration->grid_name, .overhead_ms = point->overhead_ms};
     if (point->cuts) {
         const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);
         described.target_tokens = target ? target : point->cuts->whole.theoretical_tokens;
@@ -338,8 +339,8 @@ static int engine_needs(const struct sweep *sweep, const struct sweep_engine *en
     int left = 0;
     *sequence = 1;
     *views = 1;
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
-        const struct configuration *configuration = &sweep->plan.configurations[i];
+    for (size_t i = 0; i < sweep->plan.run_count; i++) {
+        const struct configuration *configuration = &sweep->plan.runs[i];
         if (!has_configuration(sweep, engine, configuration)) continue;
         left++;
         if (configuration->need_sequence > *sequence) *sequence = configuration->need_sequence;
@@ -354,11 +355,11 @@ static int is_as_large(const struct configuration *configuration, int32_t sequen
  * sequence. Returns how many; 0 if none would remain. */
 static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, const char *reason) {
     int dropped = 0, left = 0;
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++)
-        left += has_configuration(sweep, sweep->engine, &sweep->plan.configurations[i])
-                && !is_as_large(&sweep->plan.configurations[i], sequence, views);
-    for (size_t i = 0; left && i < sweep->plan.configuration_count; i++) {
-        struct configuration *configuration = &sweep->plan.configurations[i];
+    for (size_t i = 0; i < sweep->plan.run_count; i++)
+        left += has_configuration(sweep, sweep->engine, &sweep->plan.runs[i])
+                && !is_as_large(&sweep->plan.runs[i], sequence, views);
+    for (size_t i = 0; left && i < sweep->plan.run_count; i++) {
+        struct configuration *configuration = &sweep->plan.runs[i];
         if (!has_configuration(sweep, sweep->engine, configuration) || !is_as_large(configuration, sequence, views))
             continue;
         configuration->dropped = copy_text(reason, strlen(reason));
@@ -368,9 +369,9 @@ static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, co
     return dropped;
 }
 static int has_work(const struct sweep *sweep, const struct sweep_engine *engine) {
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++)
-        if (has_configuration(sweep, engine, &sweep->plan.configurations[i])
-            && sweep->plan.configurations[i].open_count)
+    for (size_t i = 0; i < sweep->plan.run_count; i++)
+        if (has_configuration(sweep, engine, &sweep->plan.runs[i])
+            && sweep->plan.runs[i].open_count)
             return 1;
     return 0;
 }
@@ -699,7 +700,7 @@ static int close_point(struct sweep *sweep, struct open_point *point, const stru
         code = measure_twins(sweep, point, sample);
     if (!code) code = measure_kernels(sweep, point, sample);
     if (!code && sweep->settings.profile.points != PROFILE_NONE) {
-        const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations),
+        const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.runs),
                                                point->configuration->file_name, sample->id, point->is_first};
         code = profile_point(&sweep->settings.profile, &sweep->engine->session, &point->input, sweep->run, &profiled);
     }
@@ -842,7 +843,8 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     struct sample sample;
     int code = 0;
     for (size_t i = 0; i < configuration_count && !code; i++) {
-        sweep->open[i].configuration = &configurations[i];
+        sweep->open[i].configuration = plan_run_of(&sweep->plan, &configurations[i], index);
+        if (sweep->plan.choices) sweep->open[i].overhead_ms = sweep->plan.choices[index].overhead_ms;
         code = point_resume(sweep, &sweep->open[i], entry);
         sweep->open[i].bare_is_due =
             sweep->bare_every && !sweep->timing_off && (index + i) % (size_t)sweep->bare_every == 0;

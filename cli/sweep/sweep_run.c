@@ -114,6 +114,10 @@ static int sweep_open(struct sweep *sweep) {
         count_points(sweep, &sweep->plan.configurations[i]);
         code = check_result(sweep, folder, sweep->plan.configurations[i].file_name);
     }
+    for (size_t i = 0; i < sweep->plan.run_count && sweep->plan.choices; i++) {
+        sweep->plan.runs[i].in_index = sweep->plan.configurations->in_index;
+        sweep->plan.runs[i].open_count = sweep->plan.configurations->open_count;
+    }
     sweep->done_before = sweep->done;
     if (!code && sweep->done)
         print_note("vlmprof: %zu of %zu points were measured before%s\n", sweep->done, sweep->point_count,
