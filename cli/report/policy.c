@@ -29,6 +29,10 @@ static int32_t place_in(const struct policy_part *part, size_t config) {
     for (size_t i = 0; i < part->config_count; i++) if (part->configs[i] == config) return (int32_t)i;
     return -1;
 }
+/* Intervals that only the preference of fast choices makes wider than 0 become points. */
+static void close_interval(double value, double *low, double *high) {
+    if (*high - *low < 1e-5) *low = *high = value;
+}
 /* Computes a part: its rows, then those of the `tables` (choices of all samples, as indices in data->configs). */
 static int compute_part(const struct policy_report *report, struct policy_part *part, const int32_t *const *tables,
                         size_t table_count, int is_whole) {
@@ -62,6 +66,11 @@ static int compute_part(const struct policy_report *report, struct policy_part *
     result = vp_policy_compute(&all, fields, data->field_count, given, given_count, &options, rows, &part->table,
                                &error);
     vp_policy_row *luck = &rows[VP_POLICY_LUCK], *oracle = &rows[VP_POLICY_ORACLE];
+    for (size_t i = 0; i < VP_POLICY_GIVEN + given_count && result == VP_OK; i++) {
+        close_interval(rows[i].accuracy, &rows[i].accuracy_low, &rows[i].accuracy_high);
+        close_interval(rows[i].gain, &rows[i].gain_low, &rows[i].gain_high);
+        close_interval(rows[i].mix_gain, &rows[i].mix_gain_low, &rows[i].mix_gain_high);
+    }
     if (is_whole && result == VP_OK) luck->gain = fmax(0, fmin(luck->gain, oracle->gain)); /* noise takes it further */
     luck->accuracy = rows[VP_POLICY_STATIC].accuracy + luck->gain;
     for (int i = 0; i < VP_POLICY_GIVEN && result == VP_OK; i++) {
@@ -196,10 +205,10 @@ static struct number_text points_of(const vp_policy_row *row) {
 static void add_fields_text(const struct policy_data *data, struct text_buffer *out) {
     for (size_t f = 0; f < data->field_count; f++) text_add_format(out, "%s%s", f ? ", " : "", data->fields[f].name);
 }
-/* "within a mean of 180 ms" */
+/* "a mean of 180 ms" */
 static void add_budget(const struct policy_report *report, double budget_ms, struct text_buffer *out) {
-    static const char *const words[] = {"the same mean of", "each request's", "a P95 of"};
-    text_add_format(out, "%s %s ms", words[report->settings->options.budget], number_plain(budget_ms).text);
+    static const char *const words[] = {"a mean of %s ms", "%s ms for each request", "a P95 of %s ms"};
+    text_add_format(out, words[report->settings->options.budget], number_plain(budget_ms).text);
 }
 static void judge_part(const struct policy_report *report, const struct policy_part *part, struct text_list *verdict) {
     const vp_policy_row *first = row_of(part, "static"), *mixture = row_of(part, "mixture"),
@@ -217,7 +226,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_string(&line, "No choice by sample answers better than the best single configuration, not even an "
                                "oracle's.");
     } else if (!lookup) {
-        text_add_format(&line, "An oracle would beat the best static by %s points at ", points_of(oracle).text);
+        text_add_format(&line, "An oracle would beat the best static by %s points within ", points_of(oracle).text);
         add_budget(report, part->budget_ms, &line);
         text_add_format(&line, ", of which %s is luck; --by FIELD fits a lookup to what is known of a sample.",
                         number_formatted("%.1f", 100 * luck->gain).text);
@@ -229,7 +238,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
                                : "is not shown to beat a random mix of two configurations; it beats the best static by";
         text_add_string(&line, "A lookup by ");
         add_fields_text(report->data, &line);
-        text_add_format(&line, " %s %s points at ", says, points_of(lookup).text);
+        text_add_format(&line, " %s %s points within ", says, points_of(lookup).text);
         add_budget(report, part->budget_ms, &line);
         text_add_format(&line, "; a random mix of two configurations by %s, an oracle by %s, of which %s is luck.",
                         number_formatted("%.1f", 100 * mixture->gain).text,
@@ -407,7 +416,8 @@ static void add_choice_lines(const struct policy_data *data, const struct policy
                              struct document *document) {
     char first[160], second[160];
     document_text(document, BLOCK_LINE, "static: %s", config_name(data, part->configs[part->table.best], first));
-    document_text(document, BLOCK_LINE, "mixture: %s of %s, otherwise %s",
+    if (part->table.mix[0] == part->table.mix[1] || !(part->table.mix_share > 0)) return;
+    document_text(document, BLOCK_LINE, "mixture: %s %% of %s, otherwise %s",
                   number_percent(part->table.mix_share).text,
                   config_name(data, part->configs[part->table.mix[1]], second),
                   config_name(data, part->configs[part->table.mix[0]], first));
