@@ -7,6 +7,7 @@ import argparse
 import base64
 import json
 import math
+import os
 import struct
 import threading
 import time
@@ -66,6 +67,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        Handler.left -= 1
+        if Handler.left == -1:
+            os._exit(1)
         text, image = 8, 0
         for message in request["messages"]:
             content = message["content"]
@@ -105,7 +109,9 @@ def main():
     options.add_argument("--max_pixels", type=int, default=200704, help="most pixels of an image (default: 200704)")
     options.add_argument("--token_ms", type=float, default=0.2, help="time of an image token (default: 0.2)")
     options.add_argument("--wrong_below", type=int, default=0, help="answer wrongly below so many image tokens")
+    options.add_argument("--die_after", type=int, default=1 << 40, help="end without an answer after so many requests (default: never)")
     given = options.parse_args()
+    Handler.left = given.die_after
     Handler.max_pixels, Handler.token_s, Handler.wrong_below = given.max_pixels, given.token_ms / 1000, given.wrong_below
     ThreadingHTTPServer.daemon_threads = True
     ThreadingHTTPServer.request_queue_size = 256

@@ -373,9 +373,6 @@ static const struct table_column POLICIES[] = {
     {CELL(struct policy_row, row.samples), "samples", NULL},
     {CELL(struct policy_row, row.missing), "missing", NULL},
 };
-static struct table policies_table(const struct policy_part *part) {
-    return (struct table)TABLE(POLICIES, part->rows, part->row_count, NULL, 0);
-}
 /* "kind=easy, 1.2 <= aspect < 3" */
 static void add_cell_name(const struct policy_data *data, const vp_policy_cell *cell, struct text_buffer *out) {
     for (size_t f = 0; f < cell->level; f++) {
@@ -437,7 +434,7 @@ void policy_document(const struct policy_report *report, struct document *docume
     for (size_t i = 0; i < report->verdict.count; i++)
         document_text(document, BLOCK_LINE, "%s", report->verdict.items[i]);
     for (size_t i = 0; i < report->part_count && !report->is_curve; i++) {
-        const struct table table = policies_table(&report->parts[i]);
+        const struct table table = TABLE(POLICIES, report->parts[i].rows, report->parts[i].row_count, NULL, 0);
         document_text(document, BLOCK_HEADING, "%s%s%s%s%zu samples, %zu configurations, %s of %s at most %s ms",
                       report->parts[i].value[0] ? report->settings->condition : "",
                       report->parts[i].value[0] ? "=" : "", report->parts[i].value,

@@ -191,14 +191,10 @@ static int read_records(struct policy_data *data, const struct text_list *by, in
 }
 
 /* ---- files of choices */
-static const char *name_of_file(const struct result_file *file) {
-    const char *slash = strrchr(file->path, '/');
-    return slash ? slash + 1 : file->path;
-}
 void policy_put_choice(vp_json_writer *writer, const struct policy_data *data, size_t config) {
     const struct result_file *file = file_of(data, config);
     char own[KNOB_TEXT_BYTES];
-    PUT(writer, KEY("config", name_of_file(file)), KEY_OBJECT("knobs"));
+    PUT(writer, KEY("config", name_in_path(file->path)), KEY_OBJECT("knobs"));
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         if (!KNOBS[knob].key || !knob_is_set(&file->knobs, knob) || !(KNOBS[knob].axis || knob == KNOB_REQUEST))
             continue;
@@ -217,7 +213,7 @@ static int read_choices(const struct policy_data *data, const char *path, struct
     struct choice_config *configs = resize(NULL, data->config_count + 1, sizeof *configs);
     struct choices read = {data->names, data->sample_count, configs, data->config_count, NULL, NULL, 0};
     for (size_t c = 0; c < data->config_count; c++)
-        configs[c] = (struct choice_config){&file_of(data, c)->knobs, name_of_file(file_of(data, c))};
+        configs[c] = (struct choice_config){&file_of(data, c)->knobs, name_in_path(file_of(data, c)->path)};
     const int code = choices_read(path, &read);
     *choices = (struct policy_choices){path, read.of, read.strangers};
     FREE_ALL(configs, read.overhead_ms);

@@ -146,7 +146,7 @@ static void test_servers(void) {
           "the server ended before http://127.0.0.1:18437/v1/models answered");
     CHECK(strstr(last.err, "and gone") && count_in("y/server-v---exit-9--x.log", "started with $(exit 9) x") == 1);
     check_case("a server that dies: the rest of its block fails, and it is started again for the next block");
-    EXITS(run(STARTED "x --server 'exec timeout 2 python3 %s/samples/stub_server.py --port 18437 --token_ms 0' --request_rate_list 1 2", here), 1, err,
+    EXITS(run(STARTED "x --server 'exec python3 %s/samples/stub_server.py --port 18437 --token_ms 0 --die_after 4' --request_rate_list 1 2", here), 1, err,
           "failed points are rows");
     CHECK(count_in("x/server.log", "# 2") >= 2 && count_in("x/journal.jsonl", "\"run\": ") > 2);
     program = built("tests/vlmprof-virtual");
