@@ -46,7 +46,6 @@ static int compute_part(const struct policy_report *report, struct policy_part *
     int32_t *places = resize(NULL, given_count * n + 1, sizeof *places);
     vp_policy_options options = report->settings->options;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     for (size_t c = 0; c < part->config_count; c++) {
         memcpy(outcomes + c * n, data->accuracy + part->configs[c] * n, n * sizeof *outcomes);
         memcpy(outcomes + (part->config_count + c) * n, data->latency + part->configs[c] * n, n * sizeof *outcomes);
@@ -63,8 +62,8 @@ static int compute_part(const struct policy_report *report, struct policy_part *
     part->table.cells = resize(NULL, vp_policy_cells_limit(n, data->field_count), sizeof *part->table.cells);
     part->table.lookup = resize(NULL, 2 * n, sizeof *part->table.lookup);
     part->table.oracle = part->table.lookup + n;
-    result = vp_policy_compute(&all, fields, data->field_count, given, given_count, &options, rows, &part->table,
-                               &error);
+    const vp_result result = vp_policy_compute(&all, fields, data->field_count, given, given_count, &options, rows,
+                                               &part->table, &error);
     vp_policy_row *luck = &rows[VP_POLICY_LUCK], *oracle = &rows[VP_POLICY_ORACLE];
     for (size_t i = 0; i < VP_POLICY_GIVEN + given_count && result == VP_OK; i++) {
         close_interval(rows[i].accuracy, &rows[i].accuracy_low, &rows[i].accuracy_high);
@@ -84,6 +83,7 @@ static int compute_part(const struct policy_report *report, struct policy_part *
         add_row(&part->others, &part->other_count, &rows[VP_POLICY_GIVEN + data->given_count + g], "%s",
                 report->parts[g].value);
     FREE_ALL(outcomes, fields, rows, (void *)given, places);
+    if (result == VP_ERR_MEMORY) resize(NULL, SIZE_MAX, n); /* ends the program */
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, "policy", result, &error);
 }
 static const vp_policy_row *row_of(const struct policy_part *part, const char *name) {
