@@ -36,7 +36,7 @@ static const struct option_spec POLICY_OPTIONS[] = {
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of folds, resamples and shuffles"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "write policy.json, and the lookup's choices to choices.jsonl, for sweep --choices"},
+     "write policy.json and, for one budget, the lookup's choices to choices.jsonl, for sweep --choices"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -65,7 +65,7 @@ static int write_files(const struct policy_report *report, const char *folder) {
     vp_json_finish(&writer);
     policy_choices_write(report, &choices);
     if (!code) code = file_write_whole(folder, "policy.json", json.data, json.bytes);
-    if (!code) code = file_write_whole(folder, "choices.jsonl", choices.data, choices.bytes);
+    if (!code && choices.bytes) code = file_write_whole(folder, "choices.jsonl", choices.data, choices.bytes);
     FREE_ALL(json.data, choices.data);
     return code;
 }

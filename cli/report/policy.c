@@ -520,7 +520,7 @@ void policy_put(vp_json_writer *writer, const struct policy_report *report) {
 void policy_choices_write(const struct policy_report *report, struct text_buffer *out) {
     const struct policy_data *data = report->data;
     const struct policy_part *part = report->parts;
-    for (size_t i = 0; i < data->sample_count; i++) {
+    for (size_t i = 0; i < data->sample_count && report->part_count == 1; i++) {
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, text_sink, out, 0);
         PUT(&writer, KEY_OBJECT(NULL));

@@ -62,6 +62,6 @@ void policy_report_free(struct policy_report *report);
 void policy_document(const struct policy_report *report, struct document *document);
 /* Writes the report as one object. */
 void policy_put(vp_json_writer *writer, const struct policy_report *report);
-/* Adds a line for each sample with the lookup's choice, or the oracle's without fields. */
+/* Adds a line for each sample with the lookup's choice, or static's without fields; nothing for several parts. */
 void policy_choices_write(const struct policy_report *report, struct text_buffer *out);
 #endif
