@@ -90,6 +90,52 @@ static void test_integers(void) {
     REFUSED("run -p a --synthetic tiny --weights int8 --activations int8 --device cuda", 2, "a GPU multiplies integer weights by bf16 inputs; possible are auto, bf16");
 }
 
+/* --gpu library with every kind of weights: the tokens of the first logits are those of the default, except where bf16 cannot tell them apart. */
+static void test_library(void) {
+    static const char *const weights[] = {"", "--weights int4 --vision_weights int8", "--head_weights int8"};
+    for (int i = 0; i < 3; i++) {
+        check_case("emulated: run --gpu library %s", weights[i]);
+        for (int plain = 0; plain < 2; plain++) {
+            char command[300];
+            document d;
+            snprintf(command, sizeof command, "run samples/cat.jpg -p 'Count the dogs' --synthetic tiny --tier low %s --max_new_tokens 5 --ignore_eos --device cuda %s "
+                     "--dump %%F/%s --json", weights[i], plain ? "--gpu library" : "", plain ? "here" : "there");
+            if (!cli_json(command, 0, &d)) continue;
+            CHECK(!plain || (strstr(d.json.text, "\"gemm_rows_1\": \"cublas (biases: apart; tiles: none)\"") && strstr(d.json.text, "library")));
+            free(d.nodes);
+        }
+        CHECK(same_logits("here", "there") >= 1);
+        remove_folder(in_folder("here"));
+        remove_folder(in_folder("there"));
+    }
+    REFUSED("run -p a --synthetic tiny --device cuda --gpu library tuned", 2, "library uses nothing that dependent, wgmma or tuned change");
+}
+/* The message of a failing kernel: what was sent, and what to do. A model without experts never launches a kernel of wgmma. */
+static void test_ways_out(void) {
+    static const struct { const char *arguments, *blocking, *text, *but; } cases[] = {
+        {"tiny", "", "sent since the device was last known to work: copy_to_device .. k_convert; CUDA_LAUNCH_BLOCKING=1 names the kernel; try --gpu library\n", "wgmma"},
+        {"tiny-dense", "", ".. k_convert; CUDA_LAUNCH_BLOCKING=1 names the kernel; try --gpu library\n", "wgmma"},
+        {"tiny-dense --gpu wgmma dependent", "", ".. k_convert; CUDA_LAUNCH_BLOCKING=1 names the kernel; leave out --gpu dependent\n", "wgmma"},
+        {"tiny --gpu wgmma dependent", "", "k_moe_lists .. k_down_wgmma128; CUDA_LAUNCH_BLOCKING=1 names the kernel; leave out --gpu wgmma dependent\n", "library"},
+        {"tiny --gpu wgmma", "1", "tiny: k_gate_up_wgmma128: an illegal memory access", "last known"},
+        {"tiny --gpu library", "", "CUDA_LAUNCH_BLOCKING=1 names the kernel\n", "--gpu"},
+    };
+    setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
+    setenv("CUDA_ON_CPU_FAIL", "illegal:5", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[200];
+        check_case("emulated: an illegal access with --synthetic %s%s", cases[i].arguments, *cases[i].blocking ? ", each launch waited for" : "");
+        setenv("CUDA_LAUNCH_BLOCKING", cases[i].blocking, 1);
+        if (!*cases[i].blocking) unsetenv("CUDA_LAUNCH_BLOCKING");
+        snprintf(command, sizeof command, "run -p a --device cuda --synthetic %s", cases[i].arguments);
+        CHECK_INT(cli(command), 4);
+        CHECK(last.err && strstr(last.err, cases[i].text) && !strstr(last.err, cases[i].but));
+    }
+    unsetenv("CUDA_LAUNCH_BLOCKING");
+    unsetenv("CUDA_ON_CPU_FAIL");
+    unsetenv("CUDA_ON_CPU_CAPABILITY");
+}
+
 static void test_emulated(void) {
     static char path[300];
     const char *ours = program;
@@ -144,11 +190,11 @@ static void test_emulated(void) {
     unsetenv("CUDA_ON_CPU_FAIL");
     check_case("emulated: info lists the available switches, and why others are unavailable");
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events tuned; not dependent: needs compute capability 9.0; "
+    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events library tuned; not dependent: needs compute capability 9.0; "
                                        "not wgmma: needs exactly compute capability 9.0\n"));
     setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events dependent wgmma tuned\n"));
+    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events dependent wgmma library tuned\n"));
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     check_case("emulated: a switch that this GPU does not support is reported and does not change the result");
     CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
@@ -166,6 +212,8 @@ static void test_emulated(void) {
     CHECK(last.err && strstr(last.err, "--gpu: mma was removed: it is the default; wgmma moves the experts of Hopper to wgmma"));
     unsetenv("CUDA_ON_CPU_PLANT");
     unsetenv("CUDA_ON_CPU_CAPABILITY");
+    test_library();
+    test_ways_out();
     check_case("emulated: a sweep on a GPU is not continued on the CPU");
     mkdir(in_folder("data"), 0777);
     write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
