@@ -176,17 +176,22 @@ static void test_emulated(void) {
     broken_gpu("CUDA_ON_CPU_MEMORY", "1000000", "GB", 4);
     broken_gpu("CUDA_ON_CPU_FAIL", "launch:5", "cuda", 4);
     test_integers();
-    check_case("emulated: selftest finds that GPU and CPU agree");
-    if (cli_json("selftest --device cuda --gpu dependent tuned --json", 0, &d)) {
-        CHECK_INT(check_selftest(&d, "cuda"), 4);
-        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 5); /* plus the yardstick of bf16 */
+    check_case("emulated: selftest finds that GPU, library and CPU agree, and reports a switch that this GPU does not support");
+    if (cli_json("selftest --device cuda --synthetic tiny --gpu dependent --json", 0, &d)) {
+        CHECK_INT(check_selftest(&d, "cuda"), 5);
+        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 6); /* plus the yardstick of bf16 */
+        CHECK(strstr(d.json.text, "\"reference\": \"cuda bf16, --gpu library\"") != NULL);
+        CHECK(strstr(d.json.text, "\"no dependent launches: they need compute capability 9.0\"") != NULL);
         CHECK(is_null(&d, 0, "cuda_skipped"));
         free(d.nodes);
     }
     check_case("emulated: a GPU that fails during selftest gives a failed check");
     setenv("CUDA_ON_CPU_FAIL", "illegal:3", 1);
-    CHECK_INT(cli("selftest --device cuda --gpu events"), 1);
-    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "3 passed, 1 failed, 0 skipped"));
+    CHECK_INT(cli("selftest --device cuda --synthetic tiny-dense --gpu events"), 1);
+    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "\nselftest: 5 passed, 1 failed, 0 skipped"));
+    setenv("CUDA_ON_CPU_FAIL", "cublas:4", 1); /* the reference's */
+    CHECK_INT(cli("selftest --device cuda --synthetic tiny-dense --gpu events"), 1);
+    CHECK(last.out && strstr(last.out, "cuda bf16 library    FAILED: ") && strstr(last.out, "\nselftest: 4 passed, 1 failed, 0 skipped"));
     unsetenv("CUDA_ON_CPU_FAIL");
     check_case("emulated: info lists the available switches, and why others are unavailable");
     CHECK_INT(cli("info"), 0);
@@ -196,9 +201,6 @@ static void test_emulated(void) {
     CHECK_INT(cli("info"), 0);
     CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events dependent wgmma library tuned\n"));
     unsetenv("CUDA_ON_CPU_CAPABILITY");
-    check_case("emulated: a switch that this GPU does not support is reported and does not change the result");
-    CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
-    CHECK(last.out && strstr(last.out, "OK: no dependent launches: they need compute capability 9.0"));
     check_case("emulated: experts by wgmma that differ from those by mma.sync are not used");
     setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu wgmma --max_new_tokens 2"), 0);
