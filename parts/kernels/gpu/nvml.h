@@ -3,6 +3,7 @@
 /* ---- telemetry. The library stays loaded and NVML counts its users, so nothing is stored here and any thread may
  * call these functions. */
 typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
+typedef struct vk_nvml_violation { unsigned long long reference_us, ns; } vk_nvml_violation;
 typedef struct vk_nvml_memory { unsigned long long total, free, used; } vk_nvml_memory;
 typedef struct vk_nvml {
     int (*start)(void);
@@ -15,10 +16,11 @@ typedef struct vk_nvml {
     int (*temperature)(void *device, int sensor, unsigned *celsius);
     int (*shares)(void *device, void *percent); /* vk_nvml_shares */
     int (*reasons)(void *device, unsigned long long *bits);
+    int (*violation)(void *device, int policy, void *time); /* vk_nvml_violation, since the driver was loaded */
     int (*memory)(void *device, void *bytes);                     /* vk_nvml_memory */
     int (*energy)(void *device, unsigned long long *millijoules); /* since the driver was loaded */
 } vk_nvml;
-enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };
+enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0, VK_NVML_POWER = 0, VK_NVML_THERMAL = 1 };
 /* function: address of a function pointer, which becomes NULL if the library lacks `name` */
 static void vk_nvml_symbol(void *library, void *function, const char *name) {
     void *found = dlsym(library, name);
@@ -44,6 +46,7 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     vk_nvml_symbol(library, &nvml->temperature, "nvmlDeviceGetTemperature");
     vk_nvml_symbol(library, &nvml->shares, "nvmlDeviceGetUtilizationRates");
     vk_nvml_symbol(library, &nvml->memory, "nvmlDeviceGetMemoryInfo");
+    vk_nvml_symbol(library, &nvml->violation, "nvmlDeviceGetViolationStatus");
     vk_nvml_symbol(library, &nvml->energy, "nvmlDeviceGetTotalEnergyConsumption");
     /* the new name, since driver 535; before that: */
     vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons");
@@ -82,6 +85,7 @@ static uint64_t vk_nvml_free_bytes(int32_t index) {
 static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *error) {
     vk_nvml nvml;
     vk_nvml_shares shares;
+    vk_nvml_violation power, thermal;
     vp_telemetry telemetry;
     void *device = NULL;
     unsigned value;
@@ -103,6 +107,9 @@ static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *e
         telemetry.throttle_reasons = bits;
         telemetry.has_throttle_reasons = 1;
     }
+    if (nvml.violation && nvml.violation(device, VK_NVML_POWER, &power) == 0
+        && nvml.violation(device, VK_NVML_THERMAL, &thermal) == 0)
+        telemetry.throttle_count = (double)power.ns + (double)thermal.ns;
     *out = telemetry;
     return VP_OK;
 }
