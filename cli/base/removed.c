@@ -24,6 +24,7 @@ const struct removed_word REMOVED_WORDS[] = {
      "sweep --plan describes a data file; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},
     {NULL, "data_format", "--data takes JSONL; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},
     {NULL, "prompt_origin", "python -m vlmprof.data writes the prompts of other tools into JSONL"},
+    {"report", "markdown", "the text is as readable within a block of code"},
     {"merge", "layout", "vlmprof help reference has a script that copies result files for the reference's scripts"},
     {"rescore", NULL,
      "vlmprof score --predictions RESULTS prints the answers for any scorer; vlmprof score RESULTS --scores FILE puts "
