@@ -7,6 +7,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {"load", NULL, "sweep --endpoint URL --request_rate_list or --concurrency_list measures a server under load"},
     {"best", "slo", "use --most request_rate with --limit, or --budget_ms with --latency and --percentile"},
     {"best", "slo_share", "use --budget_ms with --percentile"},
+    {"best", "require_better_than", "vlmprof report prints what each pruned configuration gains over random tokens"},
     {"predict", "workers", "sweep --request_rate_list measures load"},
     {"predict", "rate", "sweep --request_rate_list measures load"},
     {"predict", "recalibrate", "vlmprof fit makes a model of the other device's result files"},

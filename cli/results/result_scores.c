@@ -335,7 +335,7 @@ static int match_lines(struct score_job *job) {
 }
 
 /* ---- new text of a result file */
-struct score_summary { size_t scored, missing; vp_estimate accuracy; };
+struct score_summary { char config[CONFIG_BYTES]; size_t scored, missing; vp_estimate accuracy; };
 /* A replaced part of a text: `bytes` bytes from `start` become the new ones. */
 struct splice { size_t start, bytes, text_start, text_bytes, order; };
 struct splices { struct splice *items; size_t count, capacity; struct text_buffer text; };
