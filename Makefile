@@ -1,6 +1,6 @@
 # vlmprof. Works with GNU make 4 and bash; builds go to build/, the program to ./vlmprof. `make help` prints this list:
 define HELP
-make                    builds ./vlmprof, with GPU code if nvcc is found
+make                    builds ./vlmprof, with GPU code if nvcc and an NVIDIA driver are found, or with GPU=1
 make demo               sweeps the small model in samples/tiny over drawings, in about a minute; results and report in $(B)/demo
 make demo-prune         prunes image tokens with each method at four rates, over $(PRUNE_SAMPLES) held-out questions (PRUNE_SAMPLES=1000: all)
 make demo-pareto        shows accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), in about 16 minutes; opens the report
@@ -46,7 +46,7 @@ make gpu-compile        compiles the kernels for $(GPU_ARCHS) without spills (ne
 make gpu-report         checks registers, spills, occupancy, instructions, waits and shared memory of each kernel against limits (needs nvcc, no GPU)
 make gpu-predict        predicts each kernel's time on Hopper from counts; writes tests/bench/results/gpu-predictions.md
 
-Variables: CC, CXX, CFLAGS, KERNEL_FLAGS, NVCC (empty: no GPU code), PREFIX, DESTDIR, B (the build folder), PROGRAM
+Variables: CC, CXX, CFLAGS, KERNEL_FLAGS, NVCC, GPU (1: with GPU code, 0: without), PREFIX, DESTDIR, B (the build folder), PROGRAM
 endef
 .DEFAULT_GOAL := all
 .PHONY: all help deps format clean
@@ -122,6 +122,7 @@ LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
+	elif [ -n "$(NVCC)" ]; then echo "$(PROGRAM): CPU backend. There is no NVIDIA driver here: make GPU=1 adds the GPU code ($(NVCC)) for another machine"; \
 	elif [ -n "$(GPU_DRIVER)" ]; then \
 	    echo "$(PROGRAM): CPU backend. There is an NVIDIA driver, but no nvcc: install the CUDA Toolkit 12.8 or later with cuBLAS"; \
 	    echo "  (https://developer.nvidia.com/cuda-downloads), then make again; NVCC=path if nvcc is not on the PATH"; \
@@ -218,9 +219,8 @@ $(ROOMS): $(CLI_OBJECTS)
 	@rm -f $@; $(AR) rcs $@ $^
 
 # ---- the program. The GPU code is linked as an object, because it replaces a weak symbol, which an archive member would not do.
-$(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
+$(PROGRAM): $(GPU_OBJECT) $(LINKED) $(LIBRARY) $(ROOMS) $(B)/cli.o
 	@$(CC) $(OPENMP) $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
-	@$(if $(GPU_OBJECT),:,rm -f $(B)/linked-with-gpu)
 
 # the lines that differ from the last commit, in the style of .clang-format
 format:

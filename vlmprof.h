@@ -636,9 +636,6 @@ VP_API vp_result vp_stage_reset(vp_stage_clock *clock);
  *          another. The small buffer is then clock->marks, not scratch: clock->lost is the number of lost marks */
 VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *name, double *scratch,
                                      vp_statistics *statistics);
-/* The part of a mark's time that no mark directly inside it covers: the unaccounted time of a request.
- * returns: nanoseconds; -1: no such mark, it or one inside it is open, times do not nest, or marks were lost */
-VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark);
 #ifdef VLMPROF_OFF
 #ifdef __GNUC__
 __attribute__((always_inline))
@@ -1707,17 +1704,6 @@ VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *na
             scratch[count++] = (double)(mark->end_ns - mark->begin_ns);
     }
     return count ? vp_statistics_compute(scratch, count, scratch, statistics) : VP_ERR_NOT_FOUND;
-}
-
-VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark) {
-    if (clock->lost || mark >= clock->count || clock->marks[mark].end_ns == -1) return -1;
-    int64_t rest_ns = clock->marks[mark].end_ns - clock->marks[mark].begin_ns;
-    for (size_t i = mark + 1; i < clock->count && clock->marks[i].begin_ns <= clock->marks[mark].end_ns; i++) {
-        if (clock->marks[i].inside != mark) continue;
-        if (clock->marks[i].end_ns == -1) return -1;
-        rest_ns -= clock->marks[i].end_ns - clock->marks[i].begin_ns;
-    }
-    return rest_ns < 0 ? -1 : rest_ns;
 }
 
 /* The term to sum: values[index] or (values[index] - centre)^2. */

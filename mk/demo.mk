@@ -20,7 +20,6 @@ demo: $(PROGRAM)
 	    $$column["front"] == 1 { print int($$column["T_total_p95"]) + 1 }' | sort -n | awk '\
 	    { budget[NR] = $$1 } END { print "The most accurate configuration whose P95 is within " budget[int((NR + 1) / 2)] " ms (the report'"'"'s front is by P50): " \
 	    "$(PROGRAM) best $(B)/demo --budget_ms " budget[int((NR + 1) / 2)] }'
-	@$(if $(NO_GPU_CODE),echo "No GPU driver here: $(PROGRAM) may lack the GPU code. make builds it with $(NVCC).")
 
 # continues when stopped and run again; opens the page if there is a program for that
 PARETO_SAMPLES ?= 200

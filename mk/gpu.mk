@@ -15,13 +15,13 @@ $(B)/vlmprof_cuda.o: vlmprof_kernels.cu
 	@echo "nvcc $<"; $(NVCC_SAYS)
 	@mkdir -p $(B)
 	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.od -c $< -o $@
-# If no GPU can run it, demo and tests are built without it. A program that was linked without it is linked again by a plain make.
+# Compiled where there is an NVIDIA driver, or with GPU=1 (for another machine); GPU=0: not at all. The program is linked again when this changes.
 GPU_DRIVER := $(wildcard /dev/nvidia* /dev/dxg /dev/nvhost*)
-NO_GPU_CODE := $(if $(NVCC),$(if $(GPU_DRIVER),,$(filter demo% deb% test test-all test-slow% test-programs test-servers test-dist,$(MAKECMDGOALS))))
-GPU_OBJECT := $(if $(NVCC),$(if $(NO_GPU_CODE),,$(B)/vlmprof_cuda.o))
-LINKED_WITH_GPU := $(if $(GPU_OBJECT),$(B)/linked-with-gpu)
-$(B)/linked-with-gpu:
-	@mkdir -p $(B) && touch $@
+GPU_OBJECT := $(if $(NVCC),$(if $(filter 1,$(if $(filter 0 1,$(GPU)),$(GPU),$(if $(GPU_DRIVER),1))),$(B)/vlmprof_cuda.o))
+$(if $(filter 1,$(GPU)),$(if $(NVCC),,$(error GPU=1 needs nvcc (CUDA Toolkit 12.0 or later): put it on the PATH, or name it by NVCC=path)))
+LINKED := $(B)/linked-with$(if $(GPU_OBJECT),,out)-gpu
+$(LINKED):
+	@mkdir -p $(B) && rm -f $(B)/linked-with*-gpu && touch $@
 
 # ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
 EMULATED_FLAGS = -x c++ -std=c++17 -DVLMPROF_SM_90A -Wno-psabi $(WARN) $(INCLUDES) $(CFLAGS) -O1 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
@@ -46,7 +46,8 @@ EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othe
 .PRECIOUS: $(E)/test_%.o
 
 # ---- GPU: the kernels must compile for each of these architectures without a warning or a register spill
-gpu-compile: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(PROGRAM)
+gpu-compile: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
+	@$(MAKE) GPU=1 B=$(B) PROGRAM=$(PROGRAM) $(PROGRAM)
 	@if readelf -d $(PROGRAM) | grep -E 'NEEDED.*(cuda|cudart|cublas|nvidia|stdc\+\+)'; then echo "$(PROGRAM) needs a library that machines without a GPU lack" >&2; exit 1; fi
 	@echo "gpu-compile: $(words $(GPU_ARCHS)) objects, no warnings, no spills, no local memory; $(PROGRAM) needs no CUDA library to start"
 $(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu
@@ -89,7 +90,7 @@ $(G)/test_%: $(G)/test_%.o $(B)/vlmprof_cuda.o $(LIBRARY)
 .PRECIOUS: $(G)/test_%.o
 test-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "test-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) $(PROGRAM) $(G)/test_kernels $(G)/test_model
+	@$(MAKE) GPU=1 $(PROGRAM) $(G)/test_kernels $(G)/test_model
 	@$(PROGRAM) selftest --device cuda
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_JOBS=1 TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
 	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
@@ -119,7 +120,7 @@ first-gpu: # both on one machine
 	@FIRST_GPU_OUT=$(B)/first-gpu $(PACK)/first_run.sh
 first-gpu-pack:
 	@if [ -z "$(NVCC)" ]; then echo "first-gpu-pack needs nvcc (CUDA Toolkit 12.0 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) B=$(B)/pack PROGRAM=$(B)/pack/vlmprof GPU_DRIVER=/dev/nvidia0 PACK=$(PACK) PACK_PROGRAMS="$(PACK_PROGRAMS)" $(PACK)/commit
+	@$(MAKE) B=$(B)/pack PROGRAM=$(B)/pack/vlmprof GPU=1 PACK=$(PACK) PACK_PROGRAMS="$(PACK_PROGRAMS)" $(PACK)/commit
 $(PACK)/commit: $(FIRST_FILES) $(PACK_PROGRAMS)
 	@rm -rf $(PACK) && mkdir -p $(PACK)/lib && cp $^ $(PACK)
 	@strip $(addprefix $(PACK)/,$(notdir $(PACK_PROGRAMS)))

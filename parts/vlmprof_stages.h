@@ -43,8 +43,8 @@ typedef struct vp_telemetry {
     double utilisation_percent; /* GPU: share of the last fraction of a second in which a kernel ran */
     uint64_t throttle_reasons;  /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
     int has_throttle_reasons;
-    double throttle_count;      /* CPU: number of times that its cores were throttled since boot; only differences are
-                                 * meaningful */
+    double throttle_count;      /* CPU: number of times that its cores were throttled since boot. GPU: ns that power and
+                                 * heat slowed it since the driver was loaded. Only differences are meaningful */
 } vp_telemetry;
 VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL for an unknown bit */
 

@@ -186,9 +186,6 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
  *          allocated_bytes, reserved_bytes  totals after the event; reserved is the memory taken from the system */
 VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes,
                                  uint64_t allocated_bytes, uint64_t reserved_bytes, vp_error *error);
-/* As vp_trace_counter, in the row of a device; -1: the process's row */
-VP_API vp_result vp_trace_device_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value,
-                                         vp_error *error);
 
 /* Writes the end of the steps and of the record, and gives the file the name options.path.
  * out:     info  may be NULL; on VP_OK and VP_ERR_STATE
@@ -1139,18 +1136,6 @@ VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device,
                       trace->torch->state.event_index++);
     vp_impl_trace_saw(trace, at, 0);
     return vp_impl_trace_done(trace, error);
-}
-VP_API vp_result vp_trace_device_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value,
-                                         vp_error *error) {
-    vp_result result = vp_impl_torch_ready(trace, error);
-    if (result != VP_OK) return result;
-    if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)))
-        return vp_error_set(error, VP_ERR_RANGE, -1, name, "the trace has no such device; -1 is the process");
-    const int64_t process = trace->process;
-    if (device >= 0) trace->process = device;
-    result = vp_trace_counter(trace, name, at_ns, value, error);
-    trace->process = process;
-    return result;
 }
 
 /* ---- the end ---- */

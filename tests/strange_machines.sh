@@ -162,7 +162,7 @@ done
 machine "few tools" "tests/trace/test_nvtx.sh tests/trace/test_cupti.sh tests/commands/test_install.sh tests/measure/test_host.sh
     server" env PATH="$work/bin" CC=cc NVCC=
 
-# ---- an nvcc that compiles nothing, and no GPU: make demo and make test leave GPU code out, and say so; make alone builds it
+# ---- an nvcc that compiles nothing, and no GPU: make leaves GPU code out, and says so; GPU=1 builds it
 mkdir "$work/cuda"
 printf '#!/bin/sh\nexit 1\n' >"$work/cuda/nvcc"
 chmod 755 "$work/cuda/nvcc"
@@ -170,11 +170,11 @@ name="an nvcc and no GPU"
 machine "$name" "command_info tests/measure/test_host.sh" env PATH="$work/cuda:$PATH" NVCC="$work/cuda/nvcc"
 if [ -n "$(make -pn help | sed -n 's/^GPU_DRIVER := //p')" ]; then skip "$name: make demo" "there is a GPU here"
 elif [ -z "$ONLY" ] || [[ $name == $ONLY ]]; then
-    for goal in demo test; do
+    for goal in all demo test; do
         check "$name: make $goal compiles no GPU code" bash -c 'make -n "$1" B="$2/new" NVCC="$2/cuda/nvcc" >"$2/made" && grep -q "cli.c" "$2/made" && ! grep -q vlmprof_cuda "$2/made"' - $goal "$work"
     done
-    check "$name: make demo says so" grep -q "No GPU driver here" <(make -n demo NVCC="$work/cuda/nvcc")
-    check "$name: make compiles GPU code" grep -q vlmprof_cuda <(make -n all B="$work/new" NVCC="$work/cuda/nvcc")
+    check "$name: make says so" grep -q "no NVIDIA driver here: make GPU=1 adds" <(make -n all NVCC="$work/cuda/nvcc")
+    check "$name: GPU=1 compiles it" grep -q vlmprof_cuda <(make -n all GPU=1 B="$work/new" NVCC="$work/cuda/nvcc")
 fi
 
 echo "strange_machines: $passed passed, $failed failed, $skipped skipped"

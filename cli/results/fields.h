@@ -903,7 +903,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(LIST, "outlier", "modified z-score of T_total above 3.5; null: fewer than 5 runs") \
     ELSE(LIST, "throttled", "throttled because of power or temperature") \
     ELSE(LIST, "session", "index into session_list") \
-    ELSE(LIST, "telemetry", "clocks [MHz], power [W], temperature [Celsius], throttle reasons before the run") \
+    ELSE(LIST, "telemetry", "clocks [MHz], power [W], temperature [Celsius], throttle reasons after the run") \
     ELSE(LIST, "steal_percent", "noise's steal_percent for the run's block; null: not known") \
     ELSE(LIST, "other_cpu_percent", "noise's other_cpu_percent for the run's block; null: not known")
 #define ROW_FLAGS_ROWS(ELSE) ELSE(OBJECT, "run_flags", "flags of each run, in order", .of = &RUN_FLAGS)

@@ -493,8 +493,9 @@ static void read_telemetry(struct sweep *sweep) {
         sweep->has_telemetry = sweep->is_throttled = 0;
         return;
     }
-    sweep->is_throttled = now.has_throttle_reasons ? (now.throttle_reasons & VP_THROTTLE_SLOWED) != 0
-                                                   : sweep->has_telemetry && now.throttle_count > before.throttle_count;
+    sweep->is_throttled = sweep->has_telemetry && !isnan(now.throttle_count - before.throttle_count)
+                              ? now.throttle_count > before.throttle_count
+                              : now.has_throttle_reasons && (now.throttle_reasons & VP_THROTTLE_SLOWED) != 0;
     sweep->telemetry = now;
     sweep->has_telemetry = 1;
 }
@@ -521,6 +522,7 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
             return 0;
         }
         if (result == VP_OK && (code = warm_up(sweep, point->configuration, input, &result, &error)) != 0) return code;
+        if (result == VP_OK && !sweep->telemetry_ns) read_telemetry(sweep); /* counts before the first run */
         if (result == VP_OK) result = request_run(&sweep->engine->session, input, sweep->run, &error);
         reason[0] = 0;
         if (result == VP_OK) return 0;
@@ -796,8 +798,8 @@ static int engine_point_begin(struct sweep *sweep, struct open_point *point, con
 }
 static int engine_point_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
                             size_t capacity, int *is_device) {
-    const int code = try_run(sweep, point, &point->input, reason, capacity, is_device);
     (void)sample;
+    const int code = try_run(sweep, point, &point->input, reason, capacity, is_device);
     if (!code && !reason[0]) read_telemetry(sweep);
     return code;
 }

@@ -2677,6 +2677,14 @@ inline int nvml_reasons_old(void *, unsigned long long *bits) {
     *bits = state().settings.throttle;
     return 0;
 }
+struct NvmlViolation { unsigned long long reference_us, ns; };
+/* policy 0: power, 1: heat; it grows with the host's clock while the throttle reasons say so */
+inline int nvml_violation(void *, int policy, void *time) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetViolationStatus");
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    *static_cast<NvmlViolation *>(time) = { 0, state().settings.throttle & (policy ? 0x60u : 0x84u) ? (unsigned long long)now.count() : 0u };
+    return 0;
+}
 #undef CUDA_ON_CPU_NVML_ENTER
 } // namespace cuda_on_cpu
 
@@ -2711,6 +2719,7 @@ inline void *find_symbol(void *handle, const char *name) {
         { "nvmlDeviceGetPowerUsage", (void *)nvml_power }, { "nvmlDeviceGetEnforcedPowerLimit", (void *)nvml_power_limit },
         { "nvmlDeviceGetMemoryInfo", (void *)nvml_memory }, { "nvmlDeviceGetTotalEnergyConsumption", (void *)nvml_energy },
         { "nvmlDeviceGetTemperature", (void *)nvml_temperature }, { "nvmlDeviceGetUtilizationRates", (void *)nvml_shares },
+        { "nvmlDeviceGetViolationStatus", (void *)nvml_violation },
         { "nvmlDeviceGetCurrentClocksEventReasons", (void *)nvml_reasons }, { "nvmlDeviceGetCurrentClocksThrottleReasons", (void *)nvml_reasons_old } };
     State &s = state();
     bool lacks = false;

@@ -481,11 +481,11 @@ static void test_energy(void) {
     RUNS(0, GPU_PAIR "--output_dir %F/pair");
     RUNS(0, "report %F/pair --latency token_energy --resamples 20");
     CHECK(last.out && strstr(last.out, "P50 of energy_per_token_j") && !strstr(last.out, "energy_per_token_j, ms"));
-    check_case("emulated: a GPU without an energy counter, and a CPU: the keys are omitted, and no front has this axis");
-    cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption " GPU "--output_dir %F/none");
+    check_case("emulated: a GPU without an energy counter, and a CPU: the keys are omitted, no front has this axis; throttling is counted, not read at one moment");
+    cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption,nvmlDeviceGetCurrentClocksEventReasons=3 CUDA_ON_CPU_THROTTLE=0x40 " GPU "--output_dir %F/none");
     CHECK_INT(last.code, 0);
     char *text_of_file = check_read(in_folder("none/words_imgsizetier-low_crops0_topk1_blocks4.json"), NULL);
-    CHECK(text_of_file && !strstr(text_of_file, "energy_"));
+    CHECK(text_of_file && !strstr(text_of_file, "energy_") && strstr(text_of_file, "\"throttled\": [true, true]"));
     free(text_of_file);
     RUNS(0, "report %F/none --latency energy --resamples 20");
     CHECK(last.out && !strstr(last.out, "E2: front"));

@@ -3,22 +3,27 @@
 /* ---- telemetry. The library stays loaded and NVML counts its users, so nothing is stored here and any thread may
  * call these functions. */
 typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
+typedef struct vk_nvml_violation { unsigned long long reference_us, ns; } vk_nvml_violation;
 typedef struct vk_nvml_memory { unsigned long long total, free, used; } vk_nvml_memory;
+/* member, its function, its arguments; a member is NULL if the library lacks the function */
+#define VK_NVML_FUNCTIONS(X) \
+    X(start, "nvmlInit_v2", (void)) X(find, "nvmlDeviceGetHandleByPciBusId_v2", (const char *address, void **device)) \
+    X(clock, "nvmlDeviceGetClockInfo", (void *device, int kind, unsigned *mhz)) \
+    X(clock_max, "nvmlDeviceGetMaxClockInfo", (void *device, int kind, unsigned *mhz)) \
+    X(power, "nvmlDeviceGetPowerUsage", (void *device, unsigned *milliwatts)) \
+    X(power_limit, "nvmlDeviceGetEnforcedPowerLimit", (void *device, unsigned *milliwatts)) \
+    X(temperature, "nvmlDeviceGetTemperature", (void *device, int sensor, unsigned *celsius)) \
+    X(shares, "nvmlDeviceGetUtilizationRates", (void *device, vk_nvml_shares *percent)) \
+    X(reasons, "nvmlDeviceGetCurrentClocksEventReasons", (void *device, unsigned long long *bits)) \
+    X(violation, "nvmlDeviceGetViolationStatus", (void *device, int policy, vk_nvml_violation *since_driver_start)) \
+    X(memory, "nvmlDeviceGetMemoryInfo", (void *device, vk_nvml_memory *bytes)) \
+    X(energy, "nvmlDeviceGetTotalEnergyConsumption", (void *device, unsigned long long *millijoules))
+#define VK_NVML_MEMBER(member, name, arguments) int (*member) arguments;
 typedef struct vk_nvml {
-    int (*start)(void);
-    int (*find)(const char *address, void **device);
     const char *(*text)(int status);
-    int (*clock)(void *device, int kind, unsigned *mhz);
-    int (*clock_max)(void *device, int kind, unsigned *mhz);
-    int (*power)(void *device, unsigned *milliwatts);
-    int (*power_limit)(void *device, unsigned *milliwatts);
-    int (*temperature)(void *device, int sensor, unsigned *celsius);
-    int (*shares)(void *device, void *percent); /* vk_nvml_shares */
-    int (*reasons)(void *device, unsigned long long *bits);
-    int (*memory)(void *device, void *bytes);                     /* vk_nvml_memory */
-    int (*energy)(void *device, unsigned long long *millijoules); /* since the driver was loaded */
+    VK_NVML_FUNCTIONS(VK_NVML_MEMBER)
 } vk_nvml;
-enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };
+enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0, VK_NVML_POWER = 0, VK_NVML_THERMAL = 1 };
 /* function: address of a function pointer, which becomes NULL if the library lacks `name` */
 static void vk_nvml_symbol(void *library, void *function, const char *name) {
     void *found = dlsym(library, name);
@@ -34,20 +39,11 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
                  reason ? reason : "libnvidia-ml.so.1 is missing");
         return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
     }
-    vk_nvml_symbol(library, &nvml->start, "nvmlInit_v2");
-    vk_nvml_symbol(library, &nvml->find, "nvmlDeviceGetHandleByPciBusId_v2");
+#define VK_NVML_SYMBOL(member, name, arguments) vk_nvml_symbol(library, &nvml->member, name);
+    VK_NVML_FUNCTIONS(VK_NVML_SYMBOL)
     vk_nvml_symbol(library, &nvml->text, "nvmlErrorString");
-    vk_nvml_symbol(library, &nvml->clock, "nvmlDeviceGetClockInfo");
-    vk_nvml_symbol(library, &nvml->clock_max, "nvmlDeviceGetMaxClockInfo");
-    vk_nvml_symbol(library, &nvml->power, "nvmlDeviceGetPowerUsage");
-    vk_nvml_symbol(library, &nvml->power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-    vk_nvml_symbol(library, &nvml->temperature, "nvmlDeviceGetTemperature");
-    vk_nvml_symbol(library, &nvml->shares, "nvmlDeviceGetUtilizationRates");
-    vk_nvml_symbol(library, &nvml->memory, "nvmlDeviceGetMemoryInfo");
-    vk_nvml_symbol(library, &nvml->energy, "nvmlDeviceGetTotalEnergyConsumption");
-    /* the new name, since driver 535; before that: */
-    vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons");
-    if (!nvml->reasons) vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    if (!nvml->reasons) /* its name before driver 535 */
+        vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
     if (!nvml->start || !nvml->find)
         return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "NVML",
                             "libnvidia-ml.so.1 lacks a function that vlmprof calls");
@@ -82,6 +78,7 @@ static uint64_t vk_nvml_free_bytes(int32_t index) {
 static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *error) {
     vk_nvml nvml;
     vk_nvml_shares shares;
+    vk_nvml_violation power, thermal;
     vp_telemetry telemetry;
     void *device = NULL;
     unsigned value;
@@ -103,6 +100,9 @@ static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *e
         telemetry.throttle_reasons = bits;
         telemetry.has_throttle_reasons = 1;
     }
+    if (nvml.violation && nvml.violation(device, VK_NVML_POWER, &power) == 0
+        && nvml.violation(device, VK_NVML_THERMAL, &thermal) == 0)
+        telemetry.throttle_count = (double)power.ns + (double)thermal.ns;
     *out = telemetry;
     return VP_OK;
 }

@@ -1,9 +1,12 @@
 /* spin.h - waits with a limit, included by vlmprof_kernels.cu
  *
- * A kernel that waits for an arrival that never comes would hang the device without a message. Built with
- * -DVK_SPIN_LIMIT=SECONDS (make first-gpu), waiting for an mbarrier traps after that time. The first thread to trap
- * records where it waited in host memory, which survives the context. */
-#if defined(VK_SPIN_LIMIT) && !defined(CUDA_ON_CPU)
+ * A kernel that waits for an arrival that never comes would hang the device without a message. Waiting for an mbarrier
+ * traps after VK_SPIN_LIMIT seconds; no other code of a kernel waits in a loop. The first thread to trap records where
+ * it waited in host memory, which survives the context. The emulator reports a deadlock instead. */
+#ifndef VK_SPIN_LIMIT
+#define VK_SPIN_LIMIT 10
+#endif
+#ifndef CUDA_ON_CPU
 typedef struct vk_stuck { unsigned count, block, thread, phase; unsigned long long place; } vk_stuck;
 static __device__ vk_stuck *vk_stuck_there;
 static vk_stuck *vk_stuck_here; /* one per process, in mapped host memory */
