@@ -270,10 +270,17 @@ static int molmoe_load(struct model *model) {
     memset(model->config.vit_layers, 0, sizeof model->config.vit_layers);
     return code;
 }
-/* Loads the model, makes the trials and runs the reference on `device`. With a library as the reference and no chosen
- * model, that is MolmoE's shape, with 13 views and 1,900 tokens. Returns 0 or an exit code. */
+/* Returns 1 if no model was chosen and the GPU is fast enough for MolmoE's shape: it has 16 multiprocessors or more. */
+static int is_for_molmoe(const struct options *options, const char *device) {
+    vp_device_info gpu;
+    const int index = device[4] ? atoi(device + 5) : 0;
+    return !is_given(options, "model") && !is_given(options, "synthetic")
+           && vp_device_describe(index, &gpu, NULL) == VP_OK && gpu.multiprocessor_count >= 16;
+}
+/* Loads the model, makes the trials and runs the reference on `device`. If that is a GPU's library and no model was
+ * chosen, the shape is MolmoE's, with 13 views and 1,900 tokens. Returns 0 or an exit code. */
 static int selftest_prepare(struct selftest *selftest, const struct options *options, const char *device) {
-    const int is_real = selftest->by_library && !is_given(options, "model") && !is_given(options, "synthetic");
+    const int is_real = selftest->by_library && is_for_molmoe(options, device);
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine_options settings;
     char text[700] = "";

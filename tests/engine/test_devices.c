@@ -177,7 +177,7 @@ static void test_emulated(void) {
     broken_gpu("CUDA_ON_CPU_FAIL", "launch:5", "cuda", 4);
     test_integers();
     check_case("emulated: selftest finds that GPU, library and CPU agree, and reports a switch that this GPU does not support");
-    if (cli_json("selftest --device cuda --synthetic tiny --gpu dependent --json", 0, &d)) {
+    if (cli_json("selftest --device cuda --gpu dependent --json", 0, &d)) {
         CHECK_INT(check_selftest(&d, "cuda"), 5);
         CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 6); /* plus the yardstick of bf16 */
         CHECK(strstr(d.json.text, "\"reference\": \"cuda bf16, --gpu library\"") != NULL);

@@ -56,16 +56,18 @@ FN void vk_barrier_expect(uint64_t *barrier, unsigned bytes) {
                  "r"(bytes)
                  : "memory");
 }
-/* waits until the phase of this parity is over, at most VK_SPIN_LIMIT seconds */
+/* Returns 1 if the phase of this parity is over; waits for it, but not long. */
+FN unsigned vk_barrier_try(const uint64_t *barrier, unsigned parity) {
+    unsigned is_over;
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(is_over) : "r"((unsigned)vk_shared_address(barrier)), "r"(parity) : "memory");
+    return is_over;
+}
+/* waits until it is over, at most VK_SPIN_LIMIT seconds; reads the clock only if it has to wait */
 FN void vk_barrier_wait(const uint64_t *barrier, unsigned parity) {
+    if (vk_barrier_try(barrier, parity)) return;
     const unsigned long long since = vk_spin_begin();
-    for (unsigned over = 0; !over;) {
-        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p;\n}" : "=r"(over)
-                     : "r"((unsigned)vk_shared_address(barrier)), "r"(parity)
-                     : "memory");
-        if (!over) vk_spin(since, parity, vk_shared_address(barrier));
-    }
+    while (!vk_barrier_try(barrier, parity)) vk_spin(since, parity, vk_shared_address(barrier));
 }
 FN void vk_fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 FN void vk_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
