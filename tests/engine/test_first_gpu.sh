@@ -37,7 +37,7 @@ chmod +x "$work"/tools/*
 PATH=$work/tools:$PATH
 
 # ---- stopped by force as soon as the instruments were read: the lines that were there are whole
-FIRST_GPU_PATIENCE=20 run killed & runner=$!
+FIRST_GPU_PATIENCE=20 FIRST_GPU_STEPS=7-7 run killed & runner=$!
 for i in $(seq 600); do grep -q '"constant": "gap"' "$work/killed/first-gpu.jsonl" 2>/dev/null && break; sleep 0.5; done
 kill -9 "$runner" 2>/dev/null
 wait "$runner" 2>/dev/null
@@ -47,7 +47,9 @@ check "and a report can be made of it" bash -c 'python3 tests/bench/gpu/first_re
 
 # ---- each fault in each kind of kernel: the report names the kernel, and has times of all stages by the default or by the library
 planted() { # planted FAULT KERNEL STEPS
-    FIRST_GPU_PLANT=$1:$2 FIRST_GPU_STEPS=$3 FIRST_GPU_TOOLS=none FIRST_GPU_SECONDS=3000 run "$1-$2"
+    local patience=4
+    [ "$1" != hang ] || patience=1
+    FIRST_GPU_PLANT=$1:$2 FIRST_GPU_STEPS=$3 FIRST_GPU_PATIENCE=$patience FIRST_GPU_TOOLS=none FIRST_GPU_SECONDS=3000 run "$1-$2"
 }
 named() { # named FAULT KERNEL STATUS
     grep -qE "^$3 $2 " "$work/$1-$2/report.txt" && for stage in vision prefill decode; do

@@ -57,13 +57,13 @@ static float *merged(int d, int heads) {
     }
     return out;
 }
-/* the largest difference in shares of 2 % or 0.002, of what is rounded to bf16 */
-static double apart(const float *got, const float *want, int count) {
-    double worst = 0.0;
-    for (int i = 0; i < count; i++) {
-        double wrong = fabs((double)got[i] - (double)want[i]) / (0.02 * fabs((double)want[i]) + 0.002);
-        if (!(wrong <= worst)) worst = wrong;
-    }
+static double more(double worst, double got, double want, double tolerance) {
+    double wrong = fabs(got - want) / tolerance;
+    return wrong <= worst ? worst : wrong <= 1e9 ? wrong : INFINITY; /* as NaN is */
+}
+/* of what is rounded to bf16 */
+static double apart(double worst, const float *got, const float *want, int count) {
+    for (int i = 0; i < count; i++) worst = more(worst, (double)got[i], (double)want[i], 0.02 * fabs((double)want[i]) + 0.002);
     return worst;
 }
 static void send_half(int second) {
@@ -85,6 +85,25 @@ static first_linear row_of(const void *y, const uint16_t *x, const vk_linear *w,
     first_linear job = { y, x, (const uint16_t *)w->weights, NULL, w->n, w->k, w->n, w->k, w->k, added ? VK_ADD_F32 : VK_STORE_F32, 1, 0.0f, added };
     return job;
 }
+/* logits = W x; each[4]: the experts of the largest logits with a softmax's weights */
+static double judge_router(const float *x, const int32_t *index, double *chosen) {
+    const int d = de.job.d;
+    const float *w = fetched(de.router.weights, (size_t)(EXPERTS * d), 1), *logits = fetched(de.job.logits, EXPERTS, 1), *weight = fetched(de.job.weight, TOP_K, 1);
+    double worst = 0.0, all = 0.0;
+    for (int e = 0; e < EXPERTS; e++) {
+        double sum = 0.0, scale = 0.0;
+        for (int i = 0; i < d; i++) { sum += (double)x[i] * (double)w[e * d + i]; scale += fabs((double)x[i] * (double)w[e * d + i]); }
+        worst = more(worst, (double)logits[e], sum, scale * d * 1.2e-7);
+        all += exp((double)logits[e]);
+    }
+    *chosen = 0.0;
+    for (int j = 0; j < TOP_K; j++) {
+        int larger = 0;
+        for (int e = 0; e < EXPERTS; e++) larger += logits[e] > logits[index[j]];
+        *chosen = larger == j ? more(*chosen, (double)weight[j], exp((double)logits[index[j]]) / all, 1e-4) : INFINITY;
+    }
+    return worst;
+}
 /* x1 + the sum of weight W hidden, over the chosen experts */
 static double judge_down(const int32_t *index) {
     const int d = de.job.d, dim = de.job.expert_dim;
@@ -100,10 +119,7 @@ static double judge_down(const int32_t *index) {
         free(w);
     }
     const float *x1 = fetched(de.x1, (size_t)d, 1);
-    for (int i = 0; i < d; i++) {
-        double wrong = fabs((double)x1[i] + sum[i] - (double)got[i]) / ((sum[d + i] + fabs((double)x1[i])) * (dim / 16 + 4) * 1.2e-7);
-        if (!(wrong <= worst)) worst = wrong;
-    }
+    for (int i = 0; i < d; i++) worst = more(worst, (double)got[i], (double)x1[i] + sum[i], (sum[d + i] + fabs((double)x1[i])) * (dim / 16 + 4) * 1.2e-7);
     return worst;
 }
 static double judge_block(float *judged) {
@@ -123,20 +139,18 @@ static double judge_block(float *judged) {
                                   de.keys, heads, head_dim, d, d, 0 };
     each[0] = JUDGE(k_first_linear, 1, row_of(job->qkv, uploaded(normed(fetched(de.x0, width, 1), norm, d), d), &de.qkv, NULL));
     each[1] = JUDGE(k_first_attention, heads, attention);
-    each[1] = fmax(each[1], apart(fetched((uint16_t *)job->key + last * d, width, 0), k, d)); /* what it appended */
-    each[1] = fmax(each[1], apart(fetched((uint16_t *)job->value + last * d, width, 0), qkv + 2 * d, d));
+    each[1] = apart(each[1], fetched((uint16_t *)job->key + last * d, width, 0), k, d); /* what it appended */
+    each[1] = apart(each[1], fetched((uint16_t *)job->value + last * d, width, 0), qkv + 2 * d, d);
     each[2] = JUDGE(k_first_linear, 1, row_of(de.x1, attended, &de.out, de.x0));
     send_half(1);
     settle();
     move(index, job->index, sizeof index, cudaMemcpyDeviceToHost);
-    first_route route = { de.x1, job->ff_norm, (const float *)de.router.weights, job->weight, job->index, d, d, EXPERTS, TOP_K, job->eps };
     float *x = normed(fetched(de.x1, width, 1), norm, d);
-    first_experts experts = { uploaded(x, d), (const uint16_t *)de.up.weights, NULL, (const uint16_t *)job->hidden, NULL, NULL, NULL, de.list, job->index, NULL,
+    first_experts experts = { uploaded(x, d), (const uint16_t *)de.up.weights, NULL, (const uint16_t *)job->hidden, NULL, NULL, de.list, job->index,
                               job->gate_up_stride, 0, d, job->expert_dim, 0, d, job->expert_dim, d, job->expert_dim, TOP_K };
-    each[3] = JUDGE(k_first_route, 1, route);
-    each[3] = fmax(each[3], apart(fetched(job->normed, width, 0), x, d));
-    for (int i = 0; i < TOP_K; i++) if (index[i] < 0 || index[i] >= EXPERTS) return worst_of(each, 4);
-    each[4] = JUDGE(k_first_hidden, TOP_K, experts);
+    for (int i = 0; i < TOP_K; i++) if (index[i] < 0 || index[i] >= EXPERTS) index[i] = 0; /* judge_router finds it out */
+    each[3] = apart(judge_router(x, index, &each[4]), fetched(job->normed, width, 0), x, d);
+    each[4] = fmax(each[4], JUDGE(k_first_hidden, TOP_K, experts));
     each[5] = judge_down(index);
     return worst_of(each, 6);
 }
