@@ -1573,6 +1573,7 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
     cudaGetDevice(&current);
     if (current != index) cudaSetDevice(index); /* a broken context returns its error, but is selected */
     cudaError_t status = cudaDeviceReset();
+    vk_spin_forget();
     if (current != index) cudaSetDevice(current);
     cudaGetLastError();
     return status == cudaSuccess ? VP_OK : vk_cuda_fail(error, status, "cudaDeviceReset");

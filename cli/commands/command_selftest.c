@@ -284,7 +284,7 @@ static int selftest_prepare(struct selftest *selftest, const struct options *opt
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine_options settings;
     char text[700] = "";
-    int code, is_blind, is_dense;
+    int code, is_blind;
     for (int i = 0; i < 699; i++) text[i] = (char)('a' + i * i % 26);
     if ((code = check_engine_options(options)) != 0
         || (code = is_real ? molmoe_load(&selftest->model) : model_load(options, &selftest->model)) != 0
@@ -292,13 +292,10 @@ static int selftest_prepare(struct selftest *selftest, const struct options *opt
         return code;
     selftest->settings = engine_options_of(options);
     is_blind = model_is_blind(&selftest->model);
-    is_dense = !selftest->model.config.expert_count;
     if ((code = trial_make(selftest, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
         || (code = trial_make(selftest, 1, is_blind ? "short text" : "image", is_real ? text : "What is this?",
                               is_real ? 1344 : 451, is_real ? 1008 : 300, -1)) != 0
-        || (code = trial_make(selftest, 2, is_blind   ? "text, all experts, a block skipped"
-                                           : is_dense ? "image, a block skipped"
-                                                      : "image, all experts, a block skipped",
+        || (code = trial_make(selftest, 2, is_blind ? "text, a block skipped" : "image, a block skipped",
                               is_real ? text : "How many are there?", is_real ? 1344 : 240, is_real ? 1008 : 120,
                               selftest->model.config.block_count / 2)) != 0)
         return code;

@@ -42,10 +42,13 @@ static cudaError_t vk_spin_open(void) {
 static void vk_spin_tell(char *text, size_t capacity) {
     size_t used = strlen(text);
     if (vk_stuck_here && vk_stuck_here->count)
-        snprintf(text + used, capacity - used, "; waited %d s: block %u thread %u phase %u at 0x%llx", VK_SPIN_LIMIT,
+        snprintf(text + used, capacity - used,
+                 "; a kernel of --gpu wgmma waited %d s: block %u thread %u phase %u at 0x%llx", VK_SPIN_LIMIT,
                  vk_stuck_here->block, vk_stuck_here->thread, vk_stuck_here->phase, vk_stuck_here->place);
 }
+static void vk_spin_forget(void) { vk_stuck_here = NULL; } /* a reset of the device freed it */
 #else
 static cudaError_t vk_spin_open(void) { return cudaSuccess; }
+static void vk_spin_forget(void) {}
 static void vk_spin_tell(char *text, size_t capacity) { (void)text; (void)capacity; }
 #endif
