@@ -124,7 +124,7 @@ tool 2 60 selftest "$vlmprof" selftest --device cuda ${FIRST_GPU_WORDS:+--gpu $F
 steps 3 9
 safe=default
 [[ $broken != *" default "* ]] || safe=library
-tool 10 90 memcheck compute-sanitizer --tool memcheck --error-exitcode 9 "$vlmprof" selftest --device cuda
+tool 10 90 memcheck compute-sanitizer --tool memcheck --error-exitcode 9 "$vlmprof" selftest --device cuda --synthetic tiny
 tool 10 25 racecheck compute-sanitizer --tool racecheck --error-exitcode 9 "$first" --tiny decode
 tool 10 25 synccheck compute-sanitizer --tool synccheck --error-exitcode 9 "$first" --tiny canary $safe
 # of the real model: after 21 layers of vision its last attention and two blocks of prefill; after the prompt's last row a block of a decode step
