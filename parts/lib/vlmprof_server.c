@@ -108,7 +108,7 @@ typedef struct vp_impl_flight {
     vp_exchange *exchange;
     struct vp_impl_flight *next;  /* in the list of free or of finished flights */
     int64_t at_ns; uint64_t order; /* due time of the next action; equal times are ordered by `order` */
-    size_t place;                 /* index in the heap, from 1; 0: not in the heap */
+    int is_waiting;               /* 1 if at_ns is set */
     int is_flying;                /* 1 if added to libcurl */
     char *get_url;                /* allocated URL of a GET; NULL: a POST */
     int64_t heard_ns;             /* time of the last byte of the answer */
@@ -133,8 +133,8 @@ struct vp_server {
     void *multi;
     int poll, timer;              /* descriptors; poll: epoll's or kqueue's */
     int64_t armed_ns, curl_at_ns; /* 0: not set */
-    vp_impl_flight **flights, **heap, *unused, *first_done, *last_done;
-    size_t flight_count, flight_capacity, heap_count, active_count;
+    vp_impl_flight **flights, *unused, *first_done, *last_done;
+    size_t flight_count, flight_capacity, active_count;
     long connection_count; /* largest number of open connections */
     uint64_t order;
 };
@@ -229,45 +229,21 @@ static void vp_impl_server_scrub_words(const vp_server *server, char *text) {
     text[at] = 0;
 }
 
-/* ---- a heap of the next due times */
-static int vp_impl_server_is_before(const vp_impl_flight *left, const vp_impl_flight *right) {
-    return left->at_ns != right->at_ns ? left->at_ns < right->at_ns : left->order < right->order;
-}
-static void vp_impl_server_set(vp_server *server, size_t place, vp_impl_flight *flight) {
-    server->heap[place - 1] = flight;
-    flight->place = place;
-}
-static void vp_impl_server_up(vp_server *server, size_t place, vp_impl_flight *flight) {
-    for (; place > 1 && vp_impl_server_is_before(flight, server->heap[place / 2 - 1]); place /= 2)
-        vp_impl_server_set(server, place, server->heap[place / 2 - 1]);
-    vp_impl_server_set(server, place, flight);
-}
-static void vp_impl_server_down(vp_server *server, size_t place, vp_impl_flight *flight) {
-    for (;;) {
-        size_t child = place * 2;
-        if (child > server->heap_count) break;
-        if (child < server->heap_count)
-            child += (size_t)vp_impl_server_is_before(server->heap[child], server->heap[child - 1]);
-        if (!vp_impl_server_is_before(server->heap[child - 1], flight)) break;
-        vp_impl_server_set(server, place, server->heap[child - 1]);
-        place = child;
+/* ---- due times: requests in flight are few, so the next one is searched */
+static vp_impl_flight *vp_impl_server_next(const vp_server *server) {
+    vp_impl_flight *next = NULL;
+    for (size_t i = 0; i < server->flight_count; i++) {
+        vp_impl_flight *flight = server->flights[i];
+        if (flight->is_waiting
+            && (!next || flight->at_ns < next->at_ns || (flight->at_ns == next->at_ns && flight->order < next->order)))
+            next = flight;
     }
-    vp_impl_server_set(server, place, flight);
+    return next;
 }
-static void vp_impl_server_push(vp_server *server, vp_impl_flight *flight, int64_t at_ns) {
+static void vp_impl_server_push(vp_impl_flight *flight, int64_t at_ns) {
     flight->at_ns = at_ns;
-    flight->order = server->order++;
-    vp_impl_server_up(server, ++server->heap_count, flight); /* the heap has room for all flights */
-}
-static void vp_impl_server_drop(vp_server *server, vp_impl_flight *flight) {
-    const size_t place = flight->place;
-    if (place == 0) return;
-    flight->place = 0;
-    vp_impl_flight *last = server->heap[--server->heap_count];
-    if (last == flight) return;
-    if (place > 1 && vp_impl_server_is_before(last, server->heap[place / 2 - 1]))
-        vp_impl_server_up(server, place, last);
-    else vp_impl_server_down(server, place, last);
+    flight->order = flight->server->order++;
+    flight->is_waiting = 1;
 }
 
 /* ---- callbacks of libcurl */
@@ -659,13 +635,11 @@ static int vp_impl_server_configure(vp_impl_flight *flight) {
 }
 static vp_result vp_impl_server_room(vp_server *server) {
     const size_t capacity = server->flight_capacity ? server->flight_capacity * 2 : 16;
-    vp_impl_flight **flights, **heap;
+    vp_impl_flight **flights;
     if (server->flight_count < server->flight_capacity) return VP_OK;
     flights = (vp_impl_flight **)VP_REALLOC(server->flights, capacity * sizeof *flights);
-    if (flights) server->flights = flights;
-    heap = (vp_impl_flight **)VP_REALLOC(server->heap, capacity * sizeof *heap);
-    if (heap) server->heap = heap;
-    if (!flights || !heap) return VP_ERR_MEMORY;
+    if (!flights) return VP_ERR_MEMORY;
+    server->flights = flights;
     server->flight_capacity = capacity;
     return VP_OK;
 }
@@ -705,7 +679,7 @@ static void vp_impl_server_release(vp_impl_flight *flight) {
 }
 /* Removes a flight from libcurl. */
 static void vp_impl_server_land(vp_impl_flight *flight) {
-    vp_impl_server_drop(flight->server, flight);
+    flight->is_waiting = 0;
     if (flight->is_flying) flight->server->curl.curl_multi_remove_handle(flight->server->multi, flight->easy);
     flight->is_flying = 0;
 }
@@ -754,7 +728,7 @@ static int vp_impl_server_retry(vp_impl_flight *flight) {
     if (pause_ms < 0) pause_ms = attempts < 7 ? (int64_t)500 << (attempts - 1) : (int64_t)VP_IMPL_SERVER_PAUSE_MAX_MS;
     vp_impl_server_land(flight);
     flight->exchange->state = VP_EXCHANGE_WAITING;
-    vp_impl_server_push(flight->server, flight, vp_clock_ns() + pause_ms * 1000000);
+    vp_impl_server_push(flight, vp_clock_ns() + pause_ms * 1000000);
     return 1;
 }
 /* Returns the system's reason if it lacks a descriptor, which libcurl does not report. For a file of certificates, its
@@ -912,22 +886,22 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
         return;
     }
     flight->is_flying = 1;
-    vp_impl_server_push(server, flight, vp_impl_server_deadline(flight));
+    vp_impl_server_push(flight, vp_impl_server_deadline(flight));
 }
-/* Sends due requests, and ends those that timed out. A deadline moves with each byte received; the heap is updated when
- * the old deadline is reached. */
+/* Sends due requests, and ends those that timed out. A deadline moves with each byte received; it is computed again when
+ * the old one is reached. */
 static void vp_impl_server_run_due(vp_server *server, int64_t now) {
-    while (server->heap_count > 0 && server->heap[0]->at_ns <= now) {
-        vp_impl_flight *flight = server->heap[0];
+    vp_impl_flight *flight;
+    while ((flight = vp_impl_server_next(server)) != NULL && flight->at_ns <= now) {
         const vp_chat_reply *reply = &flight->exchange->reply;
         char text[160];
-        vp_impl_server_drop(server, flight);
+        flight->is_waiting = 0;
         if (!flight->is_flying) {
             vp_impl_server_launch(flight);
             continue;
         }
         if (vp_impl_server_deadline(flight) > now) {
-            vp_impl_server_push(server, flight, vp_impl_server_deadline(flight));
+            vp_impl_server_push(flight, vp_impl_server_deadline(flight));
             continue;
         }
         int is_total = now - flight->exchange->start_ns >= (int64_t)server->options.total_timeout_ms * 1000000;
@@ -1019,7 +993,8 @@ static vp_result vp_impl_server_work(vp_server *server, const vp_exchange *wante
         if (wanted ? wanted->state >= VP_EXCHANGE_DONE : server->first_done != NULL) return VP_OK;
         if ((server->active_count == 0 && until_ns == 0) || (has_waited && until_ns != 0 && until_ns <= now))
             return VP_OK;
-        if (server->heap_count > 0 && (next == 0 || server->heap[0]->at_ns < next)) next = server->heap[0]->at_ns;
+        const vp_impl_flight *due = vp_impl_server_next(server);
+        if (due && (next == 0 || due->at_ns < next)) next = due->at_ns;
         if (server->curl_at_ns != 0 && (next == 0 || server->curl_at_ns < next)) next = server->curl_at_ns;
         result = vp_impl_server_wait(server, next, error);
         has_waited = 1;
@@ -1051,7 +1026,7 @@ static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, 
     memset(&exchange->error, 0, sizeof exchange->error);
     memset(&exchange->reply, 0, sizeof exchange->reply);
     server->active_count++;
-    vp_impl_server_push(server, flight, exchange->scheduled_ns);
+    vp_impl_server_push(flight, exchange->scheduled_ns);
     return VP_OK;
 }
 VP_API vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error) {
@@ -1157,7 +1132,6 @@ VP_API void vp_server_close(vp_server *server) {
     VP_FREE(server->url);
     VP_FREE(server->post_url);
     VP_FREE(server->flights);
-    VP_FREE(server->heap);
     VP_FREE(server);
 }
 #else /* without epoll and kqueue, a server cannot be opened, so the other functions are never used */

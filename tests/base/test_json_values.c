@@ -2,19 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "support/check.h"
+#include "support/written.h"
 
-static struct text_buffer out;
-static vp_json_writer writer;
-static void begin(void) {
-    out.bytes = 0;
-    vp_json_writer_init_sink(&writer, text_sink, &out, 0);
-    vp_json_begin_object(&writer);
-}
-static const char *end(void) {
-    vp_json_end_object(&writer);
-    CHECK_INT(vp_json_finish(&writer), VP_OK);
-    return out.data;
-}
 static void test_write(void) {
     static const int32_t values[] = {3, -1, 7};
     struct text_list list = {NULL, 0};

@@ -2,20 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "measure/record.h"
 #include "support/check.h"
+#include "support/written.h"
 
-static struct text_buffer out;
-static vp_json_writer writer;
-static vp_json_writer *begin(void) {
-    out.bytes = 0;
-    vp_json_writer_init_sink(&writer, text_sink, &out, 0);
-    vp_json_begin_object(&writer);
-    return &writer;
-}
-static const char *end(void) {
-    vp_json_end_object(&writer);
-    CHECK_INT(vp_json_finish(&writer), VP_OK);
-    return out.data;
-}
 static struct sample sample;
 static struct cuts cuts;
 static struct point point;
