@@ -18,6 +18,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {NULL, "unique_image", "it is the default; --same_image sends the file unchanged"},
     {"ask", "baseline", "sweep --baseline compares the answers and distributions of many questions"},
     {"audit", "pruning_rounds", "--twins of ask and sweep measures what an image costs"},
+    {"audit", "images_per_request", "ask with several images and --family compares the prompt with the rule"},
     {"run", "chrome_trace", "--trace FILE writes the trace of the first cycle"},
     {"run", "cost", "compare its times with a run without --profile"},
     {NULL, "group_by_input_shape", "use --group_by shape"},

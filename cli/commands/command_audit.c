@@ -37,8 +37,6 @@ static const struct option_spec AUDIT_OPTIONS[] = {
      "number of sizes to send, chosen at the edge cases of the rule: 12 to 1000"},
     {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "maximum number of pixels per image"},
     {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead", .excludes = "images image_pixels"},
-    {"images_per_request", COUNT, "N", NULL, 2, 16, NULL,
-     "then send requests with 2 to N of the images; each image must count as many tokens as when sent alone"},
     {"repeat", COUNT, "N", "1", 1, 1000, NULL,
      "send images of each size N times; a server that drops some of them counts fewer tokens in some requests"},
     OPTION_GROUP("output"),
@@ -63,8 +61,6 @@ static const char *const MEASURE_WORDS[MEASURES] = {
     "prompt_tokens with the image minus prompt_tokens without it", "image_tokens in usage",
     "image_tokens in usage, compared with the rule's feature tokens, without separators and markers"};
 
-/* The last image of a request with several images: its size, its count when sent alone, and the tokens it adds. */
-struct added { int32_t image, width_px, height_px; int64_t alone, added; };
 struct audit {
     struct endpoint endpoint;
     struct request_knobs knobs;
@@ -78,8 +74,7 @@ struct audit {
     enum measure by;
     struct audit_verdict verdict;
     struct text_list words, notes, refusals;
-    struct added *added; size_t added_count; /* for --images_per_request: each image after the first */
-    struct text_list together;               /* images that count differently than alone, or are rejected */
+    struct text_list dropped; /* sizes whose requests differ in their tokens */
 };
 
 /* ---- sizes and rules */
@@ -355,7 +350,7 @@ static void judge_repeats(struct audit *audit) {
         if (asked->fewer && !first) first = asked;
     }
     if (first)
-        text_list_add(&audit->together, "image dropped at times: %zu of %zu requests have fewer prompt tokens than "
+        text_list_add(&audit->dropped, "image dropped at times: %zu of %zu requests have fewer prompt tokens than "
                       "others of their size; the first is %dx%d: %lld instead of %lld", fewer, requests,
                       first->corner.width_px, first->corner.height_px, (long long)first->least,
                       (long long)first->usage.prompt_tokens);
@@ -382,64 +377,6 @@ static int audit_decide(struct audit *audit) {
     return complain(EXIT_INPUT, "%s: its answers report no usage.prompt_tokens, so there is nothing to compare",
                     audit->endpoint.url);
 }
-
-/* ---- several images per request */
-/* Judges the tokens that an image adds to a request with several images. */
-static void judge_added(struct audit *audit, const struct added *added) {
-    const int64_t difference = added->added - added->alone;
-    const int is_dropped = added->added <= 0 && added->alone > 0;
-    if (!is_dropped && difference >= AUDIT_OFFSET_LEAST && difference <= AUDIT_OFFSET_MOST) return;
-    text_list_add(&audit->together, "image %d of a request adds %lld tokens (%dx%d), but counts %lld when sent alone%s",
-                  added->image, (long long)added->added, added->width_px, added->height_px, (long long)added->alone,
-                  is_dropped ? ": the server drops it" : "");
-}
-/* Sends the first 2 to N counted sizes together. Returns 0 or an exit code after a complaint. */
-static int audit_together(const struct options *options, struct audit *audit) {
-    const int32_t most = (int32_t)number_of(options, "images_per_request");
-    struct picture *pictures = zeroed((size_t)most, sizeof *pictures);
-    int64_t before = 0;
-    size_t at = 0;
-    int code = 0;
-    audit->added = zeroed((size_t)most, sizeof *audit->added);
-    for (int32_t image = 1; image <= most && !code && !interrupted; image++, at = (at + 1) % audit->done) {
-        struct answer answer;
-        struct added *added = &audit->added[audit->added_count];
-        char reason[LINE_BYTES];
-        while (!audit->asked[at].is_counted) at = (at + 1) % audit->done;
-        int64_t alone = audit->sizes[audit->size_of[at]].measured;
-        scene_draw(audit->asked[at].corner.width_px, audit->asked[at].corner.height_px, ask_mark(),
-                   &pictures[image - 1]);
-        if (image == 1) {
-            before = alone;
-            continue;
-        }
-        show_progress("images together: %d of %d", image, most);
-        code = ask_usage(audit, &(struct request){pictures, image, QUESTION, 1}, &answer, reason, sizeof reason);
-        if (code && is_refusal(code, answer.status)) {
-            text_list_add(&audit->together, "the server rejects requests with %d images: %s", image, reason);
-            code = 0;
-            break;
-        }
-        if (code) {
-            if (code != EXIT_INTERRUPTED) complain(code, "%s", reason);
-            break;
-        }
-        *added = (struct added){image, audit->asked[at].corner.width_px, audit->asked[at].corner.height_px, alone,
-                                measured_by(audit, audit->by, &answer.usage) - before};
-        before += added->added;
-        audit->added_count++;
-        judge_added(audit, added);
-    }
-    close_progress();
-    for (int32_t i = 0; i < most; i++) picture_free(&pictures[i]);
-    free(pictures);
-    return interrupted ? EXIT_INTERRUPTED : code;
-}
-#define ADDED(member) CELL(struct added, member)
-static const struct table_column ADDED_COLUMNS[] = {
-    {ADDED(image), "image", "image"}, {ADDED(width_px), "width"},
-    {ADDED(height_px), "height"},     {CELL_PAIR(struct added, width_px, height_px), NULL, "size", .format = "x"},
-    {ADDED(alone), "alone", "alone"}, {ADDED(added), "added", "added"}};
 
 /* ---- as text */
 enum { WITH_IMAGE = 1, WITH_CACHED = 2, WITH_KNOBS = 4, WITH_REPEATS = 8 };
@@ -502,11 +439,11 @@ static int print_audit(const struct audit *audit) {
         if (asked->usage.cached_tokens > 0) table.has |= WITH_CACHED;
         if (asked->requests > 1) table.has |= WITH_REPEATS;
     }
-    for (size_t i = 0; i < audit->together.count; i++)
-        document_text(&document, BLOCK_LINE, "%s%s", i ? "" : "verdict: different: ", audit->together.items[i]);
+    for (size_t i = 0; i < audit->dropped.count; i++)
+        document_text(&document, BLOCK_LINE, "%s%s", i ? "" : "verdict: different: ", audit->dropped.items[i]);
     for (size_t i = 0; i < audit->words.count; i++)
         document_text(&document, BLOCK_LINE, "%s%s",
-                      i || audit->together.count ? "" : "verdict: ", audit->words.items[i]);
+                      i || audit->dropped.count ? "" : "verdict: ", audit->words.items[i]);
     if (audit->done < audit->count)
         document_text(&document, BLOCK_LINE, "stopped early: %zu of %zu sizes were sent", audit->done, audit->count);
     add_keys(audit->rule, &line);
@@ -518,11 +455,6 @@ static int print_audit(const struct audit *audit) {
     if (line.bytes) document_text(&document, BLOCK_LINE, "knobs of each request: %s", line.data);
     document_text(&document, BLOCK_LINE, "counted: %s (%lld)", MEASURE_WORDS[audit->by], (long long)audit->text_tokens);
     document_add_table(&document, &table);
-    if (audit->added_count) {
-        const struct table together = TABLE(ADDED_COLUMNS, audit->added, audit->added_count, audit, 0);
-        document_text(&document, BLOCK_LINE, "tokens added by each further image of a request:");
-        document_add_table(&document, &together);
-    }
     document_list(&document, "Refused by the server", &audit->refusals);
     document_list(&document, "Notes", &audit->notes);
     int code = print_document(&document);
@@ -533,9 +465,9 @@ static int print_audit(const struct audit *audit) {
 /* ---- as JSON */
 static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
     const struct audit_verdict *verdict = &audit->verdict;
-    PUT(writer, KEY("verdict", verdict->is_equal && !audit->together.count ? "equal" : "different"),
+    PUT(writer, KEY("verdict", verdict->is_equal && !audit->dropped.count ? "equal" : "different"),
         KEY("cause", !verdict->is_equal ? audit_cause_name(verdict->cause)
-                     : audit->together.count ? audit_cause_name(AUDIT_DROPPED) : NULL), KEY("offset", verdict->offset),
+                     : audit->dropped.count ? audit_cause_name(AUDIT_DROPPED) : NULL), KEY("offset", verdict->offset),
         KEY("different_sizes", verdict->different));
     vp_json_key(writer, "first_difference");
     if (verdict->is_equal) vp_json_null(writer);
@@ -593,17 +525,7 @@ static void print_audit_json(const struct options *options, const struct audit *
         KEY("sizes_refused", audit->refused), KEY_ARRAY("sizes"));
     for (size_t i = 0; i < audit->done; i++) put_asked(&writer, audit, &audit->asked[i]);
     PUT(&writer, END_ARRAY);
-    if (is_given(options, "images_per_request")) {
-        const struct table together = TABLE(ADDED_COLUMNS, audit->added, audit->added_count, audit, 0);
-        PUT(&writer, KEY_ARRAY("images_together"));
-        for (size_t i = 0; i < audit->added_count; i++) {
-            vp_json_begin_object(&writer);
-            table_put_row(&writer, &together, i);
-            vp_json_end_object(&writer);
-        }
-        PUT(&writer, END_ARRAY);
-    }
-    PUT(&writer, KEY_TEXTS("together_words", &audit->together));
+    PUT(&writer, KEY_TEXTS("together_words", &audit->dropped));
     PUT(&writer, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
         KEY_OBJECT("provenance"));
     put_provenance(&writer, options, NULL, NULL);
@@ -615,16 +537,16 @@ static void print_audit_json(const struct options *options, const struct audit *
 
 static void audit_free(struct audit *audit) {
     for (size_t i = 0; i < audit->count; i++) free(audit->asked[i].refusal);
-    FREE_ALL(audit->asked, audit->rule, audit->without, audit->setting, audit->sizes, audit->size_of, audit->added);
+    FREE_ALL(audit->asked, audit->rule, audit->without, audit->setting, audit->sizes, audit->size_of);
     knobs_free(&audit->knobs);
     text_list_free(&audit->words);
-    text_list_free(&audit->together);
+    text_list_free(&audit->dropped);
     text_list_free(&audit->notes);
     text_list_free(&audit->refusals);
     endpoint_close(&audit->endpoint);
 }
 static int is_as_by_rule(const struct audit *audit) {
-    return audit->verdict.is_equal && !audit->refused && !audit->together.count;
+    return audit->verdict.is_equal && !audit->refused && !audit->dropped.count;
 }
 static int run_command(const struct options *options) {
     struct audit audit = {0};
@@ -634,7 +556,6 @@ static int run_command(const struct options *options) {
         stopped = audit_measure(&audit, number_of(options, "repeat"));
         /* an early stop must not hide counts; if there are none, its exit code and message are enough */
         code = stopped && audit.done == audit.refused ? stopped : audit_decide(&audit);
-        if (!code && !stopped && is_given(options, "images_per_request")) stopped = audit_together(options, &audit);
         if (!code) {
             if (is_given(options, "json")) print_audit_json(options, &audit); else code = print_audit(&audit);
             if (!code) code = stopped ? stopped : is_as_by_rule(&audit) ? 0 : EXIT_WORK;
