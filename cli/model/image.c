@@ -223,18 +223,21 @@ vp_result any_image_decode(const uint8_t *file, size_t bytes, vp_image *image, v
     return name_formats(vp_image_decode(file, bytes, image, error), file, bytes, error);
 }
 
+int image_failed(vp_result result, const vp_error *error, const char *path, char *reason, size_t capacity) {
+    char line[LINE_BYTES];
+    error_line(line, sizeof line, result, error);
+    if (strstr(line, path)) snprintf(reason, capacity, "%s", line);
+    else snprintf(reason, capacity, "%.600s: %.320s", path, error->text[0] ? error->text : line);
+    return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
+}
 int load_image(const char *path, vp_image *image, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
-    char *file = NULL, line[LINE_BYTES];
+    char *file = NULL;
     size_t bytes = 0;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
     if (result == VP_OK) result = any_image_decode((const uint8_t *)file, bytes, image, &error);
     free(file);
-    if (result == VP_OK) return 0;
-    error_line(line, sizeof line, result, &error);
-    if (strstr(line, path)) snprintf(reason, capacity, "%s", line);
-    else snprintf(reason, capacity, "%.600s: %.320s", path, error.text[0] ? error.text : line);
-    return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
+    return result == VP_OK ? 0 : image_failed(result, &error, path, reason, capacity);
 }
 int has_image_size(int64_t width_px, int64_t height_px) {
     return width_px > 0 && height_px > 0 && width_px <= VP_IMAGE_PIXELS_MAX / height_px;

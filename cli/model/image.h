@@ -7,6 +7,8 @@
 /* Decodes an image file; vp_image_free frees the pixels. Returns 0, or an exit code with a reason in `reason`. Prints
  * nothing. */
 int load_image(const char *path, vp_image *image, char *reason, size_t capacity);
+/* Writes why an image cannot be used. Returns the exit code. */
+int image_failed(vp_result result, const vp_error *error, const char *path, char *reason, size_t capacity);
 
 /* Returns 1 if an image may have this size: 1 to VP_IMAGE_PIXELS_MAX pixels. */
 int has_image_size(int64_t width_px, int64_t height_px);

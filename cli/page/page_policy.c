@@ -74,7 +74,8 @@ static void draw_curve(struct text_buffer *out, const struct policy_report *curv
     plot_close(&plot);
 }
 /* Returns 1 if a data set has several configurations with times and scores of 0 to 1, but no load. */
-static int has_choices(const struct report *report, const struct tradeoff *tradeoff) {
+static int has_choices(const struct report *report, size_t group) {
+    const struct tradeoff *tradeoff = &report->tradeoffs[group];
     int is_good = !tradeoff->reason[0] && tradeoff->accuracy && tradeoff->config_count > 1
                   && !strcmp(TERMS[report->settings.axis].unit, "ms");
     for (size_t i = 0; is_good && i < tradeoff->config_count; i++)
@@ -89,23 +90,15 @@ static void show_group(struct text_buffer *out, const struct report *report, siz
     struct policy_data data = {0};
     struct policy_report curve = {0};
     if (report->by) text_list_copy(&settings.by, report->by);
-    page_set_open(out, report->results, group);
     if (!policy_data_read(report->results, &report->results->groups[group], &settings, &data)
         && !policy_report_make(&data, &settings, &curve)) {
         if (curve.part_count > 1) draw_curve(out, &curve);
         page_element(out, "p", curve.verdict.items[0]);
     } else page_element(out, "p", "The records of the result files could not be read again.");
-    text_add_string(out, "</div>\n");
     policy_report_free(&curve);
     policy_data_free(&data);
     text_list_free(&settings.by);
 }
 void page_policies(struct text_buffer *out, const struct report *report) {
-    int is_open = 0;
-    for (size_t group = 0; group < report->results->group_count; group++) {
-        if (!has_choices(report, &report->tradeoffs[group])) continue;
-        if (!is_open++) page_section_open(out, "policy", "What choosing per sample could gain");
-        show_group(out, report, group);
-    }
-    if (is_open) page_section_close(out);
+    page_groups(out, report, "policy", "What choosing per sample could gain", has_choices, show_group);
 }

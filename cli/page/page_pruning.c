@@ -101,18 +101,9 @@ static void pruning_show(struct text_buffer *out, const struct report *report, s
                          "factor, including the stage prune.</p>\n");
     page_table_of(out, caption, &table);
 }
+static int is_pruned(const struct report *report, size_t group) { return report->pruned[group].count > 0; }
 void page_pruning(struct text_buffer *out, const struct report *report) {
-    size_t count = 0;
-    for (size_t group = 0; group < report->results->group_count; group++) count += report->pruned[group].count;
-    if (!count) return;
-    page_section_open(out, "pruning", "Pruned image tokens");
-    for (size_t group = 0; group < report->results->group_count; group++) {
-        if (!report->pruned[group].count) continue;
-        page_set_open(out, report->results, group);
-        pruning_show(out, report, group);
-        text_add_string(out, "</div>\n");
-    }
-    page_section_close(out);
+    page_groups(out, report, "pruning", "Pruned image tokens", is_pruned, pruning_show);
 }
 void page_categories(struct text_buffer *out, const struct report *report) {
     const struct table categories = category_table(&report->categories);

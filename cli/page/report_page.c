@@ -14,6 +14,20 @@
 
 #include <math.h>
 
+void page_groups(struct text_buffer *out, const struct report *report, const char *id, const char *title,
+                 int (*has)(const struct report *, size_t),
+                 void (*show)(struct text_buffer *, const struct report *, size_t)) {
+    int is_open = 0;
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        if (!has(report, group)) continue;
+        if (!is_open++) page_section_open(out, id, title);
+        page_set_open(out, report->results, group);
+        show(out, report, group);
+        text_add_string(out, "</div>\n");
+    }
+    if (is_open) page_section_close(out);
+}
+
 /* ---- glossary and tables */
 enum { TABLE_ROWS_OPEN = 24 }; /* a longer table is folded */
 static void page_table(struct text_buffer *out, const struct report *report) {

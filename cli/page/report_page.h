@@ -30,4 +30,9 @@ void page_policies(struct text_buffer *out, const struct report *report);
 
 /* Adds the knobs' shares of the variance, effects and interactions for each data set. */
 void page_knobs(struct text_buffer *out, const struct report *report);
+
+/* Adds a section with a part for each data set that has what it shows; nothing if none has. */
+void page_groups(struct text_buffer *out, const struct report *report, const char *id, const char *title,
+                 int (*has)(const struct report *, size_t),
+                 void (*show)(struct text_buffer *, const struct report *, size_t));
 #endif

@@ -25,7 +25,6 @@ static vp_result picture_measure(struct picture *picture, vp_error *error) {
 }
 int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
-    char line[LINE_BYTES];
     memset(picture, 0, sizeof *picture);
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &picture->bytes, &picture->byte_count, &error);
     if (result == VP_OK) {
@@ -36,10 +35,7 @@ int picture_of_file(const char *path, struct picture *picture, char *reason, siz
     }
     if (result == VP_OK) return 0;
     picture_free(picture);
-    error_line(line, sizeof line, result, &error);
-    if (strstr(line, path)) snprintf(reason, capacity, "%s", line);
-    else snprintf(reason, capacity, "%.600s: %.320s", path, error.text[0] ? error.text : line);
-    return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
+    return image_failed(result, &error, path, reason, capacity);
 }
 int picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture) {
     struct text_buffer png = {NULL, 0, 0};
