@@ -404,6 +404,12 @@ static const char *ms_text(double ms, char out[80]) {
     snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
     return out;
 }
+static void print_compared(const char *name, double image_ms, double text_ms, double difference_ms) {
+    char text[3][80];
+    if (isfinite(difference_ms))
+        print_plain("%-19s %s with the image, %s with the text, difference %s\n", name, ms_text(image_ms, text[0]),
+                    ms_text(text_ms, text[1]), ms_text(difference_ms, text[2]));
+}
 /* The cost of the image, measured by twins. */
 static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first part of the stream",
                                                "the server's own time for the prompt"};
@@ -426,14 +432,8 @@ static void print_twins(const struct served_run *state) {
     if (result->upload_ms >= UPLOAD_LEAST_MS)
         print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
                     ms_text(result->upload_ms, text[0]));
-    if (isfinite(result->chunk_difference_ms))
-        print_plain("%-19s %s with the image, %s with the text, difference %s\n", "first chunk",
-                    ms_text(result->image_chunk_ms, text[0]), ms_text(result->text_chunk_ms, text[1]),
-                    ms_text(result->chunk_difference_ms, text[2]));
-    if (isfinite(result->prompt_difference_ms))
-        print_plain("%-19s %s with the image, %s with the text, difference %s\n", "server's prompt",
-                    ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
-                    ms_text(result->prompt_difference_ms, text[2]));
+    print_compared("first chunk", result->image_chunk_ms, result->text_chunk_ms, result->chunk_difference_ms);
+    print_compared("server's prompt", result->image_prompt_ms, result->text_prompt_ms, result->prompt_difference_ms);
     range_words((size_t)result->pairs, "pairs", result->difference.level, words);
     print_plain("%d alternating pair%s after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);

@@ -39,9 +39,8 @@ int is_same_grid(const struct sweep *sweep) {
 }
 static void put_head_configuration(vp_json_writer *writer, const struct sweep *sweep,
                                    const struct configuration *configuration) {
-    struct configuration_line line;
-    line.file_name = configuration->file_name;
-    line.set = (int64_t)(configuration->set - sweep->plan.sets);
+    struct configuration_line line = {.file_name = configuration->file_name,
+                                      .set = (int64_t)(configuration->set - sweep->plan.sets)};
     vp_json_begin_object(writer);
     fields_put(writer, &CONFIGURATION, &line);
     knob_put_journal(writer, &configuration->knobs);
@@ -161,32 +160,24 @@ int point_write_run(struct sweep *sweep, struct open_point *point, const struct 
 }
 static int write_bare(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                       const struct bare_pair *pair) {
-    struct bare_line line;
-    line.pair = *pair;
+    struct bare_line line = {.pair = *pair, .session = sweep->engine->session_at};
     POINT_LINE(line, point, sample);
-    line.session = sweep->engine->session_at;
     return point_write(sweep, point, &BARE, &line);
 }
 /* The twins of a point, or the reason why there are none. */
 static int write_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                        const struct twins *twins, const char *reason) {
-    struct twins_line line;
-    line.twins.method = "adjusted";
-    line.twins.reason = reason[0] ? reason : NULL;
-    line.twins.prompt_tokens = twins->prompt_tokens;
-    line.twins.image_tokens = twins->image_tokens;
-    line.twins.pairs = twins->pairs;
-    line.twins.count = twins->count;
+    struct twins_line line = {
+        .session = sweep->engine->session_at,
+        .twins = {.method = "adjusted", .reason = reason[0] ? reason : NULL, .prompt_tokens = twins->prompt_tokens,
+                  .image_tokens = twins->image_tokens, .pairs = twins->pairs, .count = twins->count}};
     POINT_LINE(line, point, sample);
-    line.session = sweep->engine->session_at;
     return point_write(sweep, point, &TWINS, &line);
 }
 static int write_fidelity(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                           const struct fidelity *fidelity) {
-    struct fidelity_line line;
-    line.fidelity = *fidelity;
+    struct fidelity_line line = {.fidelity = *fidelity, .session = sweep->engine->session_at};
     POINT_LINE(line, point, sample);
-    line.session = sweep->engine->session_at;
     return point_write(sweep, point, &FIDELITY_LINE, &line);
 }
 /* Writes a stage whose kernels were timed. The rest of its device time is idle, unless it is a copy. */
@@ -239,11 +230,9 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
 int point_write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                      enum stop_reason stop) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    struct done_line line;
+    struct done_line line = {
+        .done = point->runs, .stop = stop_name((int32_t)stop), .retries = point->retries};
     POINT_LINE(line, point, sample);
-    line.done = point->runs;
-    line.stop = stop_name((int32_t)stop);
-    line.retries = point->retries;
     fields_put(writer, &DONE, &line);
     sweep->backend->put_sizes(writer, sweep, point, sample);
     int code = point_append(sweep, point);
@@ -256,12 +245,9 @@ int point_write_done(struct sweep *sweep, struct open_point *point, const struct
 int point_write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
                        int hold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    struct failed_line line;
+    struct failed_line line = {.failed = reason, .attempts = point->retries + 1, .retries = point->retries};
     int code;
     POINT_LINE(line, point, sample);
-    line.failed = reason;
-    line.attempts = point->retries + 1;
-    line.retries = point->retries;
     fields_put(writer, &FAILED, &line);
     sweep->backend->put_sizes(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;

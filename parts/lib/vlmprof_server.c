@@ -888,8 +888,8 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     flight->is_flying = 1;
     vp_impl_server_push(flight, vp_impl_server_deadline(flight));
 }
-/* Sends due requests, and ends those that timed out. A deadline moves with each byte received; it is computed again when
- * the old one is reached. */
+/* Sends due requests, and ends those that timed out. A deadline moves with each byte received; it is computed again
+ * when the old one is reached. */
 static void vp_impl_server_run_due(vp_server *server, int64_t now) {
     vp_impl_flight *flight;
     while ((flight = vp_impl_server_next(server)) != NULL && flight->at_ns <= now) {

@@ -110,27 +110,17 @@ static void test_usage(void) {
     REFUSED("run -p", 2, "needs a value");
     REFUSED("run -p a -p b --synthetic tiny", 2, "given twice");
     REFUSED("run -p a --json=1", 2, "takes no value");
-    REFUSED("run -p a --synthetic tiny --top_k 0", 2, "outside 1..");
-    REFUSED("run -p a --synthetic tiny --top_k 1e3", 2, "not a whole number");
-    REFUSED("run -p a --synthetic tiny --top_k 99999999999999999999", 2, "not a whole number");
     REFUSED("run -p a --synthetic tiny --top_k 9", 2, "8 experts");
     REFUSED("run -p a --synthetic tiny --num_active_blocks 5", 2, "4 blocks");
     REFUSED("run -p a --synthetic tiny --active_blocks 0,4", 2, "0..3");
     REFUSED("run -p a --synthetic tiny --active_blocks 0,1,1", 2, "twice");
     REFUSED("run -p a --synthetic tiny --active_blocks 0,,1", 2, "not a whole number");
-    REFUSED("run -p a --synthetic tiny --weights fp16", 2, "bf16 fp32");
     REFUSED("run -p a --synthetic tiny --device gpu", 2, "cuda:N");
     REFUSED("run -p a --synthetic tiny --device cuda:x", 2, "cuda:N");
-    REFUSED("run -p a --synthetic tiny --device cuda:", 2, "cuda:N");
-    REFUSED("run -p a --synthetic tiny --device cuda:-1", 2, "cuda:N");
-    REFUSED("run -p a --synthetic tiny --device cuda1", 2, "cuda:N");
     REFUSED("selftest --device ''", 2, "cuda:N");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --device cuda:1x", 2, "cuda:N");
     REFUSED("info now", 2, "now");
-    REFUSED("info --synthetic huge", 2, "molmoe-1b");
-    REFUSED("selftest --synthetic huge", 2, "molmoe-1b");
     REFUSED("selftest --synthetic tiny --model x", 2, "--model and --synthetic cannot be used together");
-    REFUSED("selftest --model %F/none", 3, "none");
     REFUSED("info --model %F/none", 3, "none");
     REFUSED("run -p a --synthetic tiny --gemm magic", 2, "plain");
     REFUSED("run -p a --synthetic tiny --gpu events magic", 2, "--gpu: unknown value \"magic\"; expected one of: ");
@@ -148,10 +138,6 @@ static void test_usage(void) {
     REFUSED("sweep --synthetic tiny --output_dir %F/x", 2, "--data");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl", 2, "--output_dir");
     REFUSED("sweep --synthetic tiny --data a --output_dir %F/x --sampling_strategy halton", 2, "custom_sparse");
-    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --sampling_strategy seed_lhs --tier_list low", 2, "no point");
-    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low huge", 2, "low medium high");
-    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --vision_tokens_list 287", 2, "288");
-    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --top_k_list 1 1", 2, "twice");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low --vision_tokens_list 432", 2, "cannot be used together");
     REFUSED("sweep --synthetic tiny --data a --output_dir %F/x --dataset_name a/b", 2, "slash");
     CHECK(access(in_folder("x"), F_OK) != 0); /* a rejected sweep leaves no files */

@@ -70,8 +70,6 @@ static void test_info(void) {
         CHECK_INT(number(&d, member(&d, 0, "model"), "file_bytes"), info.st_size);
         free(d.nodes);
     }
-    CHECK_INT(cli("info --synthetic molmoe-1b"), 0);
-    CHECK(last.out && strstr(last.out, "16 blocks of width 2048") && strstr(last.out, "64 experts of width 1024, top_k 8") && strstr(last.out, "7222 M"));
 }
 /* Info about a model does not depend on the machine: its text and JSON are compared as one text. */
 static void test_info_texts(void) {

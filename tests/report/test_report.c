@@ -432,8 +432,6 @@ static void test_forms(void) {
     CHECK(!strstr(last.out, "no result file"));
     check_refused(run("report %%F/made/e2_pareto_coupling.json"), 3, "is a report");
     check_case("exit codes of report");
-    check_refused(run("report %%F/made --csv --json"), 2, "give only one of --csv");
-    check_refused(run("report %%F/made --latency nothing"), 2, "total vision prefill decode ttft");
     check_refused(run("report %%F/made --output_dir %%F/stderr/x"), 5, "stderr");
     EXITS(run("report %%F/made --latency vision --percentile 99"), 0, out, "front of accuracy against P99 of T_vision_total");
     check_case("the same input gives the same bytes");

@@ -496,17 +496,12 @@ static void test_other_models(void) {
             "--tier_list: tiers exist only for Molmo models, not for LLaVA");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --vision_tokens_list 288", 2,
             "--vision_tokens_list: LLaVA: vision_tokens: this model's images have one size");
-    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2", 2, "there is no setting");
-    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --top_k_list 2", 2, "LLaVA has no experts");
-    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --style vqa2", 2, "--style");
-    REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob tiles=2", 2, "settings: max_patches, min_patches");
     REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2 --vision_tokens_list 9", 2,
             "cannot be used together");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob longest_edge=448", 2, "settings: max_pixels, min_pixels");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob max_pixels=65536,4095", 2, "below min_pixels, which is 4096");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob min_pixels=1048577", 2, "above max_pixels, which is 1048576");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --top_k_list 9", 2, "8");
-    REFUSED("sweep --synthetic tiny-gemma3 --data samples/questions.jsonl --plan --top_k_list 2", 2, "Gemma 3 has no experts");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --answer_hint short", 2, "--answer_hint needs --endpoint");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --image_knob longest_edge=2", 2, "max_crops");
 }
