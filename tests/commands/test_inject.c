@@ -136,7 +136,7 @@ static int same_results(const char *whole, const char *other) {
 static int is_walk(const struct walk *walk, const char *name) { return !strncmp(walk->name, name, strlen(name)); }
 /* Prepares what the command finds: an empty folder, the journal of a sweep, or old outputs. */
 static void prepare(const struct walk *walk) {
-    static const char *const reports[] = {"report.md", "report.csv", "report.html", "e1_stage_decomposition.json", "e2_pareto_coupling.json"};
+    static const char *const reports[] = {"report.txt", "report.csv", "report.html", "e1_stage_decomposition.json", "e2_pareto_coupling.json"};
     char path[64];
     make_empty(in_folder("out"));
     if (is_walk(walk, "merge")) copy_files(in_folder("base"), in_folder("out"), "");
