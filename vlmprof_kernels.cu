@@ -1713,7 +1713,6 @@ static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     return vk_cuda_scratch(vk_cuda_of(queue), extent, at) + 256;
 }
 static void vk_check_experts(vk_queue *queue); /* kernels/gpu/check_experts.h */
-static void vk_route_use(vk_queue *queue);     /* kernels/gpu/route.h */
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t at[4];
@@ -1730,7 +1729,6 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
-    vk_route_use(queue);
     if (!extent->experts || cuda->wide) cuda->encode = NULL;
     vk_wide_use(queue);
     cuda->scores = (float *)(void *)(base + at[0]);
@@ -2918,7 +2916,6 @@ static size_t vk_strip_bytes(const vk_linear *linear) {
 #define LAUNCH_ROWS(name, rows, threads, shared, ...) \
     LAUNCH_STEP(name, vk_decode_grid(queue, (const void *)name, rows, threads, shared), threads, shared, __VA_ARGS__)
 #include "kernels/gpu/quant_decode.h"
-#include "kernels/gpu/route.h"
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
     const float *norm = job->attn_norm;
@@ -3076,10 +3073,9 @@ static const vk_decode_kernels vk_cuda_decode = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, \
     vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_switch, \
     __VA_ARGS__ }
-static const vk_backend vk_library_backend = VK_CUDA_BACKEND(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-static const vk_backend vk_cuda_backend = VK_CUDA_BACKEND(vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
-                                                          vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL,
-                                                          &vk_library_backend);
+static const vk_backend vk_library_backend = VK_CUDA_BACKEND(NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+static const vk_backend vk_cuda_backend = VK_CUDA_BACKEND(vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay,
+                                                          vk_cuda_record, vk_cuda_keep, NULL, &vk_library_backend);
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #else /* !VK_CUDA */
 
@@ -3830,7 +3826,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together, NULL
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together, NULL
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 #endif /* !VK_CUDA */

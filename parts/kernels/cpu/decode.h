@@ -27,17 +27,7 @@ VK_INLINE float vk_softmax_row(float *scores, int keys, float *most) {
     *most = top;
     return sum;
 }
-/* sums += weight * value of each of 4 keys */
-VK_INLINE void vk_blend(float *sums, const float *weights, const char *value, size_t from, size_t ld, int head_dim,
-                        const int wide) {
-    float a = weights[0], b = weights[1], c = weights[2], d = weights[3];
-    EACH(i, head_dim) {
-        size_t at = from + (size_t)i;
-        sums[i] += a * vk_get(value, at, wide) + b * vk_get(value, at + ld, wide) + c * vk_get(value, at + 2 * ld, wide)
-                   + d * vk_get(value, at + 3 * ld, wide);
-    }
-}
-VK_INLINE void vk_blend_one(float *sums, float weight, const char *value, size_t from, int head_dim, const int wide) {
+VK_INLINE void vk_blend(float *sums, float weight, const char *value, size_t from, int head_dim, const int wide) {
     EACH(i, head_dim) sums[i] += weight * vk_get(value, from + (size_t)i, wide);
 }
 
@@ -55,24 +45,20 @@ static size_t vk_piece_floats(int heads, int head_dim) { return (size_t)heads * 
 VK_INLINE void vk_one_query_piece(const vk_one_query *one, int piece, const int wide) {
     int heads = one->heads->heads, head_dim = one->heads->head_dim, sharing = heads / one->heads->kv_heads,
         first = piece * one->piece_keys,
-        keys = one->keys - first < one->piece_keys ? one->keys - first : one->piece_keys, j = 0;
+        keys = one->keys - first < one->piece_keys ? one->keys - first : one->piece_keys;
     size_t ld = (size_t)one->heads->kv_heads * (size_t)head_dim, from = (size_t)first * ld;
     float *most = one->cpu->pieces + (size_t)piece * vk_piece_floats(heads, head_dim), *sum = most + heads,
           *sums = sum + heads, *scores = one->scores + first, scale = 1.0f / sqrtf((float)head_dim);
-    for (; j < keys; j++)
+    for (int j = 0; j < keys; j++)
         for (int h = 0; h < heads; h++)
             scores[(size_t)h * (size_t)one->lds + (size_t)j] =
                 scale * vk_dot(one->q, (size_t)h * (size_t)head_dim, one->key,
                                from + (size_t)j * ld + (size_t)(h / sharing) * (size_t)head_dim, head_dim, wide);
     for (int h = 0; h < heads; h++) sum[h] = vk_softmax_row(scores + (size_t)h * (size_t)one->lds, keys, &most[h]);
     memset(sums, 0, (size_t)heads * (size_t)head_dim * sizeof *sums);
-    for (j = 0; j + 4 <= keys; j += 4)
+    for (int j = 0; j < keys; j++)
         for (int h = 0; h < heads; h++)
-            vk_blend(sums + (size_t)h * (size_t)head_dim, scores + (size_t)h * (size_t)one->lds + (size_t)j, one->value,
-                     from + (size_t)j * ld + (size_t)(h / sharing) * (size_t)head_dim, ld, head_dim, wide);
-    for (; j < keys; j++)
-        for (int h = 0; h < heads; h++)
-            vk_blend_one(sums + (size_t)h * (size_t)head_dim, scores[(size_t)h * (size_t)one->lds + (size_t)j],
+            vk_blend(sums + (size_t)h * (size_t)head_dim, scores[(size_t)h * (size_t)one->lds + (size_t)j],
                          one->value, from + (size_t)j * ld + (size_t)(h / sharing) * (size_t)head_dim, head_dim, wide);
 }
 #ifdef VK_X86
