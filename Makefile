@@ -39,8 +39,8 @@ make numbers            measures the figures of vlmprof help numbers and writes 
 
 GPU
 make test-gpu           runs the tests that need a GPU; a skip is a failure
-make first-gpu          first run on a GPU, in ten minutes; writes one file from which errors can be fixed without the GPU
-make first-gpu-pack     packs the first run into a folder for a machine without a compiler
+make first-gpu-pack     packs a first run on a GPU, of ten minutes, into a folder for a machine without a compiler: ./first_run.sh there
+make first-gpu          packs it and runs it here
 make gpu-choose         FILE=first-gpu.jsonl: shows which switches of --gpu pay off, and which code can be removed
 make gpu-compile        compiles the kernels for $(GPU_ARCHS) without spills (needs nvcc, no GPU)
 make gpu-report         checks registers, spills, occupancy, instructions, waits and shared memory of each kernel against limits (needs nvcc, no GPU)

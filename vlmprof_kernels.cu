@@ -1330,7 +1330,7 @@ typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recordin
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
     int device, wide, multiprocessors, shared_most;
-    int dependent, tuned; /* vp_gpu_switch */
+    int dependent, tuned, library; /* vp_gpu_switch */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
                        CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: experts by mma.sync */
@@ -1358,7 +1358,8 @@ typedef struct vk_cuda {
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached; the host's launch times are relative to it */
     vk_kernel_facts facts[VK_FACTS]; /* facts of the kernels queried so far */
     vk_residence residences[VK_FACTS];
-    int32_t *tokens;       /* [marks] in mapped host memory, by position: k_decode_pick writes them there, .. */
+    int32_t *tokens;       /* [marks] in mapped host memory, by position: k_decode_pick writes them there, ..
+                            * With VP_GPU_LIBRARY by mark, and copied. */
     int32_t *tokens_there; /* .. at this address */
     void *workspace, *weights, *widened;
     size_t widened_bytes;
@@ -1518,7 +1519,7 @@ static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
     vk_cublas_check(&cuda->queue,
                     cuda->blas.set_math_mode(cuda->blas.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
                     "cublasSetMathMode", VK_HERE);
-    vk_lt_open(cuda);
+    if (!cuda->library) vk_lt_open(cuda);
     return VP_OK;
 }
 static void vk_lt_forget(const vk_lt *lt, vk_lt_plan *plan) {
@@ -1572,6 +1573,7 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
     cudaGetDevice(&current);
     if (current != index) cudaSetDevice(index); /* a broken context returns its error, but is selected */
     cudaError_t status = cudaDeviceReset();
+    vk_spin_forget();
     if (current != index) cudaSetDevice(current);
     cudaGetLastError();
     return status == cudaSuccess ? VP_OK : vk_cuda_fail(error, status, "cudaDeviceReset");
@@ -1595,7 +1597,6 @@ static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
     }
     return lacks ? vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "--gpu", lacks) : VP_OK;
 }
-static void vk_check_experts(vk_queue *queue); /* kernels/gpu/check_experts.h */
 static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
     vp_device_info info;
     vk_cuda *cuda;
@@ -1605,6 +1606,9 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     if (result != VP_OK) return result;
     if (setup->gemm)
         return vp_error_set(error, VP_ERR_RANGE, -1, setup->gemm, "--gemm selects a CPU kernel; a GPU uses cuBLAS");
+    if (setup->gpu & VP_GPU_LIBRARY && setup->gpu & (VP_GPU_DEPENDENT | VP_GPU_WGMMA | VP_GPU_TUNED))
+        return vp_error_set(error, VP_ERR_RANGE, -1, "--gpu",
+                            "library uses nothing that dependent, wgmma or tuned change; give it without them");
     if (info.compute_major * 10 + info.compute_minor < VK_CAPABILITY_MIN) {
         snprintf(text, sizeof text, "%.80s has compute capability %d.%d; vlmprof needs 8.0 (bf16)", info.name,
                  (int)info.compute_major, (int)info.compute_minor);
@@ -1618,6 +1622,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     if (setup->gpu & VP_GPU_EVENTS) cuda->events_only = "as asked";
     cuda->multiprocessors = info.multiprocessor_count;
     cuda->tuned = (setup->gpu & VP_GPU_TUNED) != 0;
+    cuda->library = (setup->gpu & VP_GPU_LIBRARY) != 0;
     cuda->dependent = setup->gpu & VP_GPU_DEPENDENT && info.compute_major >= 9;
     if (setup->gpu & VP_GPU_DEPENDENT && !cuda->dependent)
         vk_note(&cuda->queue, "no dependent launches: they need compute capability 9.0");
@@ -1644,7 +1649,6 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     if (result != VP_OK) { vk_cuda_close(&cuda->queue); return result; }
     cuda->queue.stream = cuda->stream;
     if (setup->gpu & VP_GPU_WGMMA) vk_wide_open(&cuda->queue, &info);
-    if (cuda->encode && !setup->wide && !setup->counts_only) vk_check_experts(&cuda->queue);
     *queue = &cuda->queue;
     return VP_OK;
 }
@@ -1658,8 +1662,8 @@ static void vk_cuda_describe(vk_queue *queue, char *text, size_t capacity) {
 static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const char *vision = cuda->vision_tiles ? " vision" : "", *prefill = cuda->prefill_tiles ? " prefill" : "",
-               *experts = wide ? "" : " experts";
-    if (rows == 1) return cuda->no_recordings ? "gemv, kernel by kernel" : "gemv, one graph a step";
+               *experts = wide || cuda->library ? "" : " experts";
+    if (rows == 1 && !cuda->library) return cuda->no_recordings ? "gemv, kernel by kernel" : "gemv, one graph a step";
     snprintf(cuda->ways, sizeof cuda->ways, "cublas (biases: %s; tiles:%s%s%s%s)",
              cuda->lt.present ? "cublasLt" : "apart", vision, prefill, experts,
              *vision || *prefill || *experts ? "" : " none");
@@ -1683,21 +1687,20 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     return cuda->memory;
 }
 /* Returns 1 if attention runs on tensor cores (k_attention_head..), 0 if by cuBLAS with a softmax between products. */
-static int vk_cuda_has_tiles(int wide, const vk_attention_job *job) {
-    return !wide && (job->head_dim == 64 || job->head_dim == 128);
+static int vk_cuda_has_tiles(const vk_cuda *cuda, const vk_attention_job *job) {
+    return !cuda->wide && !cuda->library && (job->head_dim == 64 || job->head_dim == 128);
 }
-static size_t vk_cuda_score_count(int wide, const vk_attention_job *job) {
+static size_t vk_cuda_score_count(const vk_cuda *cuda, const vk_attention_job *job) {
     size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
-    return vk_cuda_has_tiles(wide, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
+    return vk_cuda_has_tiles(cuda, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
 }
 static size_t vk_widened_bytes(const vk_extent *extent) {
     size_t all = 2 * (size_t)extent->quant_values;
     return vk_round_up(all < (size_t)VK_WIDENED_BYTES ? all : (size_t)VK_WIDENED_BYTES, 256);
 }
 /* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | integers as bf16 */
-static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
-    size_t scores =
-        vk_max(vk_cuda_score_count(extent->wide, &extent->vit), vk_cuda_score_count(extent->wide, &extent->llm));
+static size_t vk_cuda_scratch(const vk_cuda *cuda, const vk_extent *extent, size_t at[4]) {
+    size_t scores = vk_max(vk_cuda_score_count(cuda, &extent->vit), vk_cuda_score_count(cuda, &extent->llm));
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
@@ -1707,18 +1710,15 @@ static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
 static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     size_t at[4];
     vk_cuda_of(queue)->widened_bytes = vk_widened_bytes(extent); /* here, because counted requests allocate nothing */
-    return vk_cuda_scratch(extent, at) + 256;
+    return vk_cuda_scratch(vk_cuda_of(queue), extent, at) + 256;
 }
-static void vk_route_use(vk_queue *queue); /* kernels/gpu/route.h */
-static void vk_tiles_use(vk_queue *queue) {
-    VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
-    VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
-}
+static void vk_check_experts(vk_queue *queue); /* kernels/gpu/check_experts.h */
+static void vk_route_use(vk_queue *queue);     /* kernels/gpu/route.h */
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t at[4];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
-    vk_cuda_scratch(extent, at);
+    vk_cuda_scratch(cuda, extent, at);
 #define VK_ATTEND_ROOM(kernel, width) \
     VK_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(width)))
     VK_ATTEND_ROOM(k_attention_head64, 64);
@@ -1726,17 +1726,19 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     VK_ATTEND_ROOM(k_attention_masked64, 64);
     VK_ATTEND_ROOM(k_attention_masked128, 128);
 #undef VK_ATTEND_ROOM
-    vk_tiles_use(queue);
+    VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
     vk_route_use(queue);
+    if (!extent->experts || cuda->wide) cuda->encode = NULL;
     vk_wide_use(queue);
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->widened = base + at[2];
     cuda->workspace = base;
-    cuda->vision_tiles = vk_cuda_has_tiles(extent->wide, &extent->vit);
-    cuda->prefill_tiles = vk_cuda_has_tiles(extent->wide, &extent->llm);
+    cuda->vision_tiles = vk_cuda_has_tiles(cuda, &extent->vit);
+    cuda->prefill_tiles = vk_cuda_has_tiles(cuda, &extent->llm);
     vk_cublas_check(queue, cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES), "cublasSetWorkspace",
                     VK_HERE);
     cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
@@ -1748,6 +1750,8 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
          VK_TRY(cudaEventCreateWithFlags(&cuda->arrived[i], cudaEventDisableTiming)); i++) {}
     if (VK_TRY(cudaHostAlloc((void **)&cuda->tokens, (size_t)cuda->marks * sizeof *cuda->tokens, cudaHostAllocMapped)))
         VK_TRY(cudaHostGetDevicePointer((void **)&cuda->tokens_there, cuda->tokens, 0));
+    queue->first_sent = cuda->after; /* an error before the first mark names what was sent */
+    if (cuda->encode) vk_check_experts(queue);
     return !queue->error;
 }
 
@@ -1985,7 +1989,7 @@ static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
 #undef VK_ATTEND_LAUNCH
 }
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
-    if (vk_cuda_has_tiles(vk_cuda_of(queue)->wide, job)) { vk_cuda_attend_tiles(queue, job); return; }
+    if (vk_cuda_has_tiles(vk_cuda_of(queue), job)) { vk_cuda_attend_tiles(queue, job); return; }
     for (int s = 0; s < job->batch; s++)
         for (int first = 0; first < job->tokens; first += VK_ATTENTION_ROWS)
             vk_cuda_attend(queue, job, s, first,
@@ -2005,8 +2009,11 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     int timed = queue->timing != VP_TIMING_OFF;
     if (queue->error) return 0;
     if (slot == 0 && !queue->log) vk_cupti_stop(queue); /* the previous profiled request failed */
+    if (token && cuda->library)
+        VK_TRY(cudaMemcpyAsync(&cuda->tokens[slot], token, sizeof *token, cudaMemcpyDeviceToHost, cuda->stream));
     if (timed) VK_TRY(cudaEventRecord(cuda->mark[slot], cuda->stream));
     else if (token) VK_TRY(cudaEventRecord(cuda->arrived[slot], cuda->stream));
+    if (queue->error) return 0;
     queue->stamps += timed;
     cuda->last_mark = slot;
     cuda->after[slot] = NULL;
@@ -2022,9 +2029,24 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     }
     return timed ? vp_clock_ns() : 0;
 }
+/* Returns 1 if an earlier kernel may be the cause: a call that waits failed, or the error is one of a running kernel */
+static int vk_is_late(const vk_queue *queue) {
+    return !getenv("CUDA_LAUNCH_BLOCKING")
+           && (strstr(queue->error_at, "Synchronize")
+               || (queue->error >= cudaErrorIllegalAddress && queue->error <= cudaErrorLaunchFailure)
+               || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_EXECUTION_FAILED);
+}
+/* appends what may work: a run without the switches, or with nothing but the library's products */
+static void vk_way_out(const vk_cuda *cuda, char *text, size_t capacity) {
+    const int has_words = cuda->encode || cuda->dependent || cuda->tuned;
+    size_t used = strlen(text);
+    if (!cuda->library)
+        snprintf(text + used, capacity - used, has_words ? "; leave out --gpu%s%s%s" : "; try --gpu library%s%s%s",
+                 cuda->encode ? " wgmma" : "", cuda->dependent ? " dependent" : "", cuda->tuned ? " tuned" : "");
+}
 static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    char text[300], where[64];
+    char text[500], where[64];
     const char *first = cuda->after ? cuda->after[cuda->reached] : NULL;
     if (!queue->error)
         VK_TRY(cudaEventSynchronize(queue->timing == VP_TIMING_OFF ? cuda->arrived[slot] : cuda->mark[slot]));
@@ -2040,24 +2062,21 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
         snprintf(text, sizeof text, "%s (%s, %s:%d)", cudaGetErrorString((cudaError_t)queue->error),
                  cudaGetErrorName((cudaError_t)queue->error), queue->file, queue->line);
     size_t used = strlen(text);
-    /* a waiting call also reports errors of earlier kernels */
-    if (strncmp(where, "k_", 2) && strstr(where, "Synchronize") && first && queue->last_sent)
+    int is_memory = queue->error == cudaErrorMemoryAllocation
+                    || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_ALLOC_FAILED;
+    if (vk_is_late(queue) && first && queue->last_sent)
         snprintf(text + used, sizeof text - used, "; sent since the device was last known to work: %s .. %s; "
                  "CUDA_LAUNCH_BLOCKING=1 names the kernel", first, queue->last_sent);
     vk_spin_tell(text, sizeof text);
-    return vp_error_set(error,
-                        queue->error == cudaErrorMemoryAllocation
-                                || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_ALLOC_FAILED
-                            ? VP_ERR_MEMORY
-                            : VP_ERR_DEVICE,
-                        -1, where, text);
+    if (!is_memory) vk_way_out(cuda, text, sizeof text);
+    return vp_error_set(error, is_memory ? VP_ERR_MEMORY : VP_ERR_DEVICE, -1, where, text);
 }
 static int64_t vk_cuda_between(vk_queue *queue, int from, int to) {
     return vk_cuda_elapsed(queue, vk_cuda_of(queue)->mark[from], vk_cuda_of(queue)->mark[to]);
 }
 static int32_t vk_cuda_token(vk_queue *queue, int slot, int position) {
-    (void)slot;
-    return vk_cuda_of(queue)->tokens[position % vk_cuda_of(queue)->marks];
+    const vk_cuda *cuda = vk_cuda_of(queue);
+    return cuda->tokens[cuda->library ? slot : position % cuda->marks];
 }
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
     vk_timer *timer = &vk_cuda_of(queue)->timer[index];
@@ -3053,12 +3072,14 @@ static const vk_decode_kernels vk_cuda_decode = {
     vk_cuda_decode_gate_up, vk_cuda_decode_down,      vk_cuda_decode_dense_gate_up, vk_cuda_decode_dense_down,
     vk_cuda_decode_head,    vk_cuda_decode_pick};
 
-static const vk_backend vk_cuda_backend = {
-    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
-    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_switch,
-    vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
-    vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
-};
+#define VK_CUDA_BACKEND(...) { \
+    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, \
+    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_switch, \
+    __VA_ARGS__ }
+static const vk_backend vk_library_backend = VK_CUDA_BACKEND(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+static const vk_backend vk_cuda_backend = VK_CUDA_BACKEND(vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
+                                                          vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL,
+                                                          &vk_library_backend);
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #else /* !VK_CUDA */
 
@@ -3171,6 +3192,7 @@ typedef struct vk_gemm_kernel {
     vk_panel panel;
     int strip;              /* queries that attention passes to its tiles: a multiple of the rows per tile call */
     vk_soften soften;       /* turns scores into bf16 weights */
+    vk_scores scores;       /* of attention; NULL: by tiles */
     vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
     /* .. and many rows, if the processor multiplies bytes. group: k per scale */
     int (*has_bytes)(void);
@@ -3186,33 +3208,33 @@ typedef struct vk_gemm_kernel {
 static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
     { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16,
-      { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
+      vk_scores_amx, { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
       vk_has_amx_bytes, vk_many_amx, VK_AMX_GROUP, NULL },
 #endif
 #ifdef VK_X86
-    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
+    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16, NULL,
       { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
       vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP, NULL },
-    { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
+    { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512, NULL,
       { { vk_row8_avx512, vk_row4_avx512 }, { vk_row8_avx512_ahead, vk_row4_avx512_ahead } },
       vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP, NULL },
-    { "avxvnni", vk_has_avxvnni, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "avxvnni", vk_has_avxvnni, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_avxvnni, vk_row4_avxvnni }, { vk_row8_avxvnni, vk_row4_avxvnni } }, NULL, NULL, 0,
       &vk_blocks_avxvnni },
-    { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_avx2, vk_row4_avx2 }, { vk_row8_avx2, vk_row4_avx2 } }, NULL, NULL, 0, &vk_blocks_avx2 },
 #endif
 #ifdef VK_NEON_BF16
-    { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16,
+    { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16, NULL,
       { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, NULL },
-    { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, VK_BLOCKS_SDOT },
 #endif
 #ifdef VK_NEON
-    { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, VK_BLOCKS_SDOT },
 #endif
-    { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, NULL },
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
@@ -3808,7 +3830,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together, NULL
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 #endif /* !VK_CUDA */

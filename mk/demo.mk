@@ -12,7 +12,7 @@ demo: $(PROGRAM)
 	@$(PROGRAM) sweep $(SMALL_MODEL) --data $(B)/reading.jsonl --image_dir samples/tiny --output_dir $(B)/demo --num_samples $(DEMO_SAMPLES) \
 	    --num_runs_per_sample 1 --tier_list low medium high --top_k_list 1 2 --num_active_blocks_list 2 5
 	@$(PROGRAM) report $(B)/demo --output_dir $(B)/demo/report
-	@sed -n '/^## Findings/,/^## E/s/^- //p' $(B)/demo/report/report.md | head -n 4
+	@sed -n '/^Findings/,/^Measured/s/^  //p' $(B)/demo/report/report.txt | head -n 4
 	@echo "The page: $(B)/demo/report/report.html. Which kinds of questions need resolution: $(PROGRAM) report $(B)/demo --by kind"
 	@echo "The small model can only read drawings. For your own model: $(PROGRAM) help sweeps"
 	@$(PROGRAM) report $(B)/demo --csv 2>/dev/null | awk -F, '\
@@ -55,5 +55,5 @@ demo-prune: $(PROGRAM)
 	    $(foreach method,random stride divprune visionzip fastv dart,$(PRUNE_SHARES:%=$(method):keep=%)) \
 	    $(PRUNE_SHARES:%=random:keep=%$(comma)layer=2) $(PRUNE_PYRAMIDS:%=pdrop:layers=1/2/3,ratios=%)
 	@$(PROGRAM) report $(PRUNE) --output_dir $(PRUNE)/report
-	@sed -n '/accuracy against kept image tokens/,/^## E/p' $(PRUNE)/report/report.md | sed '$$d'
+	@sed -n '/accuracy against kept image tokens/,/^E/p' $(PRUNE)/report/report.txt | sed '$$d'
 	@echo "The small model only knows drawings, so the best method here says nothing about large models."

@@ -94,8 +94,8 @@ test-gpu: $(PROBED)
 	@$(PROGRAM) selftest --device cuda
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_JOBS=1 TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
 	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
-# ---- the first run on a GPU: tests/bench/gpu/first_run.sh. The kernels are compiled again, with bounded waits (VK_SPIN_LIMIT), in a separate build folder
-FIRST := $(B)/first
+# ---- the first run on a GPU: tests/bench/gpu/first_run.sh, as a folder for a machine that needs no more than a driver, cuBLAS and bash. The kernels are
+# compiled again there, with waits that end after 2 s (VK_SPIN_LIMIT)
 FIRST_FILES = tests/bench/gpu/first_run.sh tests/bench/gpu/first_report.py tests/bench/gpu/predict.py tests/bench/gpu/gates.txt tests/bench/gpu/yardstick.py
 # machine code only for this machine's GPU, which compiles four times as fast; without a GPU, for all
 FIRST_CHIP = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
@@ -112,21 +112,19 @@ $(G)/first_gpu.o: tests/bench/gpu/first_gpu.cu
 	@$(NVCC) $(NVCC_FLAGS) -DVK_SPIN_LIMIT=2 $(NVCC_ARCHS) -MMD -MP -MF $(G)-first_gpu.d -c $< -o $@
 $(G)/first_gpu: $(G)/first_gpu.o $(LIBRARY)
 	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) $(SYSTEM)
-first-gpu:
-	@if [ -z "$(NVCC)" ]; then echo "first-gpu needs nvcc (CUDA Toolkit 12.0 or later), or NVCC=path; where there is none: make first-gpu-pack elsewhere" >&2; exit 1; fi
-	@$(MAKE) B=$(FIRST) PROGRAM=$(FIRST)/vlmprof NVCC_ARCHS="$(FIRST_ARCHS)" GPU=1 $(FIRST)/vlmprof $(FIRST)/gpu/first_gpu
-	@tests/bench/gpu/first_run.sh $(B)/first-gpu $(FIRST)/gpu/first_gpu $(FIRST)/vlmprof
-# the same as a folder for a machine with a driver but no compiler: run ./first_run.sh there
 PACK := $(B)/first-gpu-pack
 PACK_PROGRAMS = $(B)/pack/vlmprof $(B)/pack/gpu/first_gpu
 PACK_MOST_MB := 64
+first-gpu: # both on one machine
+	@$(MAKE) first-gpu-pack NVCC_ARCHS="$(FIRST_ARCHS)"
+	@FIRST_GPU_OUT=$(B)/first-gpu $(PACK)/first_run.sh
 first-gpu-pack:
 	@if [ -z "$(NVCC)" ]; then echo "first-gpu-pack needs nvcc (CUDA Toolkit 12.0 or later), or NVCC=path" >&2; exit 1; fi
 	@$(MAKE) B=$(B)/pack PROGRAM=$(B)/pack/vlmprof GPU=1 PACK=$(PACK) PACK_PROGRAMS="$(PACK_PROGRAMS)" $(PACK)/commit
 $(PACK)/commit: $(FIRST_FILES) $(PACK_PROGRAMS)
-	@rm -rf $(PACK) && mkdir -p $(PACK)/stb && cp $^ $(PACK)
+	@rm -rf $(PACK) && mkdir -p $(PACK)/lib && cp $^ $(PACK)
 	@strip $(addprefix $(PACK)/,$(notdir $(PACK_PROGRAMS)))
-	@cp $$(echo '#include <stb/stb_image.h>' | $(CC) $(INCLUDES) -M -x c - | tr ' ' '\n' | grep 'stb/stb_image.h$$' | sed 's/image.h$$/&/;p;s/image.h$$/image_write.h/') $(PACK)/stb
+	@cp $$(ldd $(PACK_PROGRAMS) | awk '/gomp|stdc/ && !seen[$$1]++ { print $$3 }') $(PACK)/lib
 	@git rev-parse --short HEAD >$@ 2>/dev/null || echo unknown >$@
 	@du -sm $(PACK) | awk '{ print "first-gpu-pack: " $$2 ", " $$1 " MB of $(PACK_MOST_MB); on a machine with a GPU: ./first_run.sh"; exit $$1 > $(PACK_MOST_MB) }'
 # shows which switch of --gpu should become the default, and which code can be removed, from the file of a first run: make gpu-choose FILE=first-gpu.jsonl

@@ -87,7 +87,6 @@ cli/measure/noise.:           $engine
 cli/measure/record.:          $engine
 cli/sweep/journal.:           $engine
 cli/sweep/ranks.:             $engine
-cli/sweep/reference_layout.:  $engine
 cli/sweep/result_gather.:     $engine
 cli/sweep/result_write.:      $engine
 cli/commands/command_compare.: $engine

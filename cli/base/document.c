@@ -1,4 +1,4 @@
-/* document.c: headings, lines and tables as text or Markdown; numbers as text; CSV.
+/* document.c: headings, lines and tables as text; numbers as text; CSV.
  * Blocks come in one by one and are stored; document_print measures the tables and appends everything to a text. */
 #include "base/document.h"
 
@@ -48,89 +48,57 @@ size_t text_width(const char *text) {
     return width;
 }
 static void text_pad(struct text_buffer *out, size_t width, char with) { while (width--) text_add(out, &with, 1); }
-/* The line below the headings, by which Markdown aligns the first column left and the others right. */
-static void print_markdown_rule(struct text_buffer *out, const size_t *widths, size_t columns) {
-    for (size_t column = 0; column < columns; column++) {
-        text_add_string(out, "|");
-        text_pad(out, widths[column] + 1, '-');
-        text_add_string(out, column ? ":" : "-");
-    }
-    text_add_string(out, "|\n");
-}
 /* Starts a colour, or ends it with COLOR_END, if the output has colours. */
 static void add_color(struct text_buffer *out, enum console_color color, enum console_color bytes_of) {
     if (color != COLOR_END) text_add_string(out, color_bytes(stdout, bytes_of));
 }
 /* One row. The first column contains names and is aligned left; the others contain numbers and are aligned right. */
 static void print_table_row(struct text_buffer *out, char *const *cells, const size_t *widths, size_t columns,
-                            int is_markdown, text_color *color_of) {
+                            text_color *color_of) {
     for (size_t column = 0; column < columns; column++) {
         const enum console_color color = color_of && column + 1 == columns ? color_of(cells[column]) : COLOR_END;
         size_t pad = widths[column] - text_width(cells[column]);
-        text_add_string(out, !is_markdown ? "  " : column ? " | " : "| ");
+        text_add_string(out, "  ");
         if (column) text_pad(out, pad, ' ');
         add_color(out, color, color);
         text_add_string(out, cells[column]);
         add_color(out, color, COLOR_END);
         if (!column && columns > 1) text_pad(out, pad, ' ');
     }
-    text_add_string(out, is_markdown ? " |\n" : "\n");
+    text_add_string(out, "\n");
 }
-/* Appends a text without control characters. In Markdown it also escapes anything that would be markup: HTML, code, the
- * borders of a table, the target of a link. */
-static void add_plain(struct text_buffer *out, const char *text, int is_markdown) {
+/* Appends a text without control characters. */
+static void add_plain(struct text_buffer *out, const char *text) {
     char *copy = copy_text(text, strlen(text));
     hide_control_bytes(copy);
-    for (const char *byte = copy; *byte; byte++) {
-        int is_target = *byte == '(' && byte > copy && byte[-1] == ']';
-        if (is_markdown && (is_target || strchr("|\\`", *byte))) text_add_string(out, "\\");
-        if (is_markdown && *byte == '<') text_add_string(out, "&lt;");
-        else if (is_markdown && *byte == '>') text_add_string(out, "&gt;");
-        else if (is_markdown && *byte == '&') text_add_string(out, "&amp;");
-        else text_add(out, byte, 1);
-    }
+    text_add_string(out, copy);
     free(copy);
 }
-/* The block's cells as printed. */
-static struct text_list plain_cells(const struct text_block *block, int is_markdown) {
-    struct text_list cells = {NULL, 0};
-    for (size_t i = 0; i < block->cells.count; i++) {
-        struct text_buffer cell = {NULL, 0, 0};
-        text_add(&cell, "", 0);
-        add_plain(&cell, block->cells.items[i], is_markdown);
-        text_list_take(&cells, cell.data);
-    }
-    return cells;
-}
-static void print_table(struct text_buffer *out, const struct text_block *block, int is_markdown,
-                        text_color *color_of) {
+static void print_table(struct text_buffer *out, const struct text_block *block, text_color *color_of) {
     size_t *widths = zeroed(block->columns, sizeof *widths), rows = block->cells.count / block->columns;
-    struct text_list cells = plain_cells(block, is_markdown);
+    char *const *cells = block->cells.items;
     for (size_t i = 0; i < rows * block->columns; i++) {
-        size_t width = text_width(cells.items[i]);
+        hide_control_bytes(cells[i]);
+        size_t width = text_width(cells[i]);
         if (width > widths[i % block->columns]) widths[i % block->columns] = width;
     }
-    for (size_t row = 0; row < rows; row++) {
-        print_table_row(out, cells.items + row * block->columns, widths, block->columns, is_markdown, color_of);
-        if (is_markdown && !row) print_markdown_rule(out, widths, block->columns);
-    }
-    text_list_free(&cells);
+    for (size_t row = 0; row < rows; row++)
+        print_table_row(out, cells + row * block->columns, widths, block->columns, color_of);
     free(widths);
 }
-void document_print(const struct document *document, int is_markdown, struct text_buffer *out) {
-    text_color *color_of = is_markdown ? NULL : document->color_of;
+void document_print(const struct document *document, struct text_buffer *out) {
+    text_color *color_of = document->color_of;
     for (size_t i = 0; i < document->count; i++) {
         const struct text_block *block = &document->blocks[i];
         if (i && (block->kind != document->blocks[i - 1].kind || block->kind != BLOCK_LINE))
             text_add_string(out, "\n");
-        if (block->kind == BLOCK_TABLE) print_table(out, block, is_markdown, color_of);
+        if (block->kind == BLOCK_TABLE) print_table(out, block, color_of);
         else {
             const enum console_color color =
                 color_of && block->kind == BLOCK_HEADING ? color_of(block->text) : COLOR_END;
-            if (is_markdown) text_add_string(out, block->kind == BLOCK_HEADING ? "## " : "- ");
-            else if (block->kind != BLOCK_HEADING) text_add_string(out, "  ");
+            if (block->kind != BLOCK_HEADING) text_add_string(out, "  ");
             add_color(out, color, color);
-            add_plain(out, block->text, is_markdown);
+            add_plain(out, block->text);
             add_color(out, color, COLOR_END);
             text_add_string(out, "\n");
         }
@@ -256,7 +224,7 @@ int print_whole(const struct text_buffer *out) {
 }
 int print_document(struct document *document) {
     struct text_buffer out = {NULL, 0, 0};
-    document_print(document, 0, &out);
+    document_print(document, &out);
     document_free(document);
     int code = print_whole(&out);
     free(out.data);

@@ -1,4 +1,4 @@
-/* document.h: headings, lines and tables as text or Markdown; numbers as text; CSV.
+/* document.h: headings, lines and tables as text; numbers as text; CSV.
  * A command adds blocks to a document, then prints it whole in one of the two forms. */
 #ifndef VLMPROF_CLI_DOCUMENT_H
 #define VLMPROF_CLI_DOCUMENT_H
@@ -17,7 +17,7 @@ struct text_block {
 typedef enum console_color text_color(const char *text);
 struct document {
     struct text_block *blocks; size_t count;
-    text_color *color_of; /* used if stdout has colours, never in Markdown; NULL: no colours */
+    text_color *color_of; /* used if stdout has colours; NULL: no colours */
 };
 
 /* Adds an empty block, which is valid until the next one is added. */
@@ -37,8 +37,8 @@ void document_free(struct document *document); /* leaves it empty */
 /* The number of screen columns of a text: one per UTF-8 character. */
 size_t text_width(const char *text);
 
-/* Appends the whole document to out. Control characters become '?'; in Markdown, markup is escaped. */
-void document_print(const struct document *document, int is_markdown, struct text_buffer *out);
+/* Appends the whole document to out. Control characters become '?'. */
+void document_print(const struct document *document, struct text_buffer *out);
 
 struct number_text { char text[64]; };
 

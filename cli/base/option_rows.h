@@ -91,9 +91,10 @@
      OF_ENGINE}
 #define OPTION_GPU \
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
-     "GPU switches: events (profiles use events even if CUPTI could time the launches), dependent (decode kernels " \
-     "fetch weights while the previous kernel runs), wgmma (Hopper: experts by wgmma, not mma.sync), tuned (the " \
-     "fastest of 8 cuBLAS algorithms per shape, timed in the warm-up); none has been tried on a real GPU yet", \
+     "GPU switches: library (every product by cuBLAS, none by vlmprof's kernels), events (profiles use events even " \
+     "if CUPTI could time the launches); not measured yet: dependent (decode kernels fetch weights while the last " \
+     "one runs), wgmma (Hopper: experts by wgmma, not mma.sync), tuned (the fastest of 8 cuBLAS algorithms per " \
+     "shape, timed in the warm-up). GPU kernels for int8 and int4 are not measured yet either", \
      OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \

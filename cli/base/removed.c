@@ -7,6 +7,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {"load", NULL, "sweep --endpoint URL --request_rate_list or --concurrency_list measures a server under load"},
     {"best", "slo", "use --most request_rate with --limit, or --budget_ms with --latency and --percentile"},
     {"best", "slo_share", "use --budget_ms with --percentile"},
+    {"best", "require_better_than", "vlmprof report prints what each pruned configuration gains over random tokens"},
     {"predict", "workers", "sweep --request_rate_list measures load"},
     {"predict", "rate", "sweep --request_rate_list measures load"},
     {"predict", "recalibrate", "vlmprof fit makes a model of the other device's result files"},
@@ -24,6 +25,8 @@ const struct removed_word REMOVED_WORDS[] = {
      "sweep --plan describes a data file; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},
     {NULL, "data_format", "--data takes JSONL; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},
     {NULL, "prompt_origin", "python -m vlmprof.data writes the prompts of other tools into JSONL"},
+    {"report", "markdown", "the text is as readable within a block of code"},
+    {"merge", "layout", "vlmprof help reference has a script that copies result files for the reference's scripts"},
     {"rescore", NULL,
      "vlmprof score --predictions RESULTS prints the answers for any scorer; vlmprof score RESULTS --scores FILE puts "
      "scores into result files"},

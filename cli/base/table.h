@@ -1,5 +1,5 @@
 /* table.h: tables that print themselves.
- * A command fills an array of structs and hands it over with a description of its columns. Text, Markdown, CSV and JSON
+ * A command fills an array of structs and hands it over with a description of its columns. Text, CSV and JSON
  * are made from this one description: the forms that have the column, its names, and the format of its numbers.
  *
  *     static const struct table_column COLUMNS[] = {
@@ -24,7 +24,7 @@ enum { CELL_BYTES = 200 };
  * space for a text that cell->text may point to. */
 typedef void cell_maker(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]);
 
-/* A column. `key` is its name in JSON and CSV, `heading` in text and Markdown; NULL if it is not in that form. */
+/* A column. `key` is its name in JSON and CSV, `heading` in text; NULL if it is not in that form. */
 struct table_column {
     enum cell_type type; size_t offset, low, high; /* low, high: ends of an interval, doubles; high: of a pair */
     cell_maker *by;        /* for CELL_BY */

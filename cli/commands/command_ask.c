@@ -65,7 +65,6 @@ struct served_run {
     struct question question;
     struct timed_runs timed;
     struct twins twins; struct twin_result twin_result; /* for --twins; without it, there are no pairs */
-    struct twins first; struct twin_result first_result; /* with several images: the same for only the first */
 };
 
 /* The token count of all images by the rule. */
@@ -203,12 +202,6 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.memory = &memory;
     int code = twins_measure(&plan, &state->twins, reason, sizeof reason);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count);
-    if (!code && state->image_count > 1) {
-        plan.question.picture_count = 1;
-        plan.name = "twins of the first image";
-        code = twins_measure(&plan, &state->first, reason, sizeof reason);
-        state->first_result = twins_result(state->first.pairs, state->first.count);
-    }
     twin_forget(&memory);
     return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
 }
@@ -411,20 +404,6 @@ static const char *ms_text(double ms, char out[80]) {
     snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
     return out;
 }
-/* The cost of each image after the first: the cost of all minus that of the first, per image. The interval uses the
- * outermost bounds of both. NaN if not measured. */
-static struct median_range further_image(const struct served_run *state) {
-    const struct median_range *all = &state->twin_result.difference, *first = &state->first_result.difference;
-    const double further = (double)state->image_count - 1;
-    struct median_range range = *all;
-    if (!state->first.count) range.median = range.low = range.high = (double)NAN;
-    else {
-        range.median = (all->median - first->median) / further;
-        range.low = (all->low - first->high) / further;
-        range.high = (all->high - first->low) / further;
-    }
-    return range;
-}
 /* The cost of the image, measured by twins. */
 static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first part of the stream",
                                                "the server's own time for the prompt"};
@@ -455,13 +434,6 @@ static void print_twins(const struct served_run *state) {
         print_plain("%-19s %s with the image, %s with the text, difference %s\n", "server's prompt",
                     ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
                     ms_text(result->prompt_difference_ms, text[2]));
-    if (state->first.count) {
-        const struct median_range *first = &state->first_result.difference, further = further_image(state);
-        print_plain("%-19s %s ms   for only the first image, of %lld tokens\n", "first image",
-                    number_measured(first->median, first->low, first->high).text, (long long)state->first.image_tokens);
-        print_plain("%-19s %s ms   for each of the %zu others\n", "further image",
-                    number_measured(further.median, further.low, further.high).text, state->image_count - 1);
-    }
     range_words((size_t)result->pairs, "pairs", result->difference.level, words);
     print_plain("%d alternating pair%s after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);
@@ -533,12 +505,6 @@ static void print_served_json(const struct options *options, const struct served
     if (state->twins.count)
         twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);
     else PUT(&writer, KEY_NULL("T_image_outside"));
-    if (state->first.count) {
-        const struct median_range further = further_image(state);
-        PUT(&writer, KEY("T_first_image_outside", state->first_result.difference.median),
-            KEY("T_further_image_outside", further.median));
-        put_range(&writer, "T_further_image_interval", further.low, further.high);
-    }
     if (state->twins.count) {
         PUT(&writer, KEY_OBJECT("twins"), KEY_ARRAY("pairs"));
         for (int32_t i = 0; i < state->twins.count; i++) {
@@ -583,7 +549,6 @@ static int run_command(const struct options *options) {
     }
     runs_close(&state.timed);
     twins_free(&state.twins);
-    twins_free(&state.first);
     for (size_t i = 0; state.images && i < state.image_count; i++) unique_free(&state.images[i]);
     FREE_ALL(state.images, state.pictures, state.file_sizes, state.tokens_by_rule);
     knobs_free(&state.knobs);

@@ -7,7 +7,6 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "report/pruning.h"
 #include "report/report.h"
 #include "report/report_text.h"
 #include "report/series.h"
@@ -15,7 +14,6 @@
 #include "results/result_read.h"
 #include "vlmprof_analysis.h"
 
-#include <float.h>
 #include <math.h>
 
 static const struct option_spec BEST_OPTIONS[] = {
@@ -29,9 +27,6 @@ static const struct option_spec BEST_OPTIONS[] = {
     OPTION_GROUP("limits"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "latency budget in ms"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "minimum accuracy, such as 0.6"},
-    {"require_better_than", CHOICE, "WHAT", NULL, 0, 0, "random",
-     "drop pruned configurations unless they are more accurate than random tokens of the same number (the whole 95 % "
-     "interval of the paired difference must be above 0)"},
     {"most", TEXT, "KNOB", NULL, 0, 0, NULL,
      "instead of a budget: the measured configuration with the largest value of a numeric knob, such as request_rate, "
      "that keeps every --limit", .needs = "limit", .excludes = "budget_ms min_accuracy"},
@@ -297,20 +292,6 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     vp_json_end_object(&writer);
     return json_end(&writer);
 }
-/* Drops pruned configurations that are not shown to be more accurate than random tokens: after this, no budget allows
- * them. */
-static void require_better_than_random(const struct results *results, struct tradeoff *tradeoff,
-                                       struct text_list *warnings) {
-    const struct pruned_rows rows = pruned_rows_make(tradeoff, results);
-    for (size_t i = 0; i < tradeoff->config_count; i++) {
-        char name[80];
-        if (is_better_than_random(&rows, i)) continue;
-        tradeoff->at_latency[i] = DBL_MAX;
-        text_list_add(warnings, "dropped: %s: not shown to be better than the same number of random tokens",
-                      setting_text(&results->files[tradeoff->group->paired[i]], name));
-    }
-    free(rows.items);
-}
 /* If no configuration meets the budget, prints the closest one. Returns the exit code. */
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,
                               const struct report_settings *settings) {
@@ -318,9 +299,6 @@ static int complain_of_budget(const struct results *results, const struct tradeo
     char name[80], more[64] = "";
     for (size_t i = 1; i < tradeoff->config_count; i++)
         if (tradeoff->at_latency[i] < tradeoff->at_latency[fastest]) fastest = i;
-    if (!(tradeoff->at_latency[fastest] < DBL_MAX))
-        return complain(EXIT_WORK, "best: none of %zu configurations is shown to be better than random tokens",
-                        tradeoff->config_count);
     if (isfinite(settings->min_accuracy))
         snprintf(more, sizeof more, " with an accuracy of %.4g", settings->min_accuracy);
     return complain(
@@ -338,8 +316,6 @@ static int best_of_group(const struct options *options, const struct results *re
     int code;
     if (results->files[tradeoff->group->first].synthetic)
         text_list_add(warnings, "synthetic weights: latency is real, accuracy is not");
-    if (!tradeoff->reason[0] && is_given(options, "require_better_than"))
-        require_better_than_random(results, tradeoff, warnings);
     if (!tradeoff->reason[0] && accuracies_are_equal(tradeoff))
         text_list_add(warnings, "all accuracies are equal: the fastest was chosen");
     for (size_t i = 0; i < warnings->count; i++) print_note("vlmprof: %s\n", warnings->items[i]);

@@ -1,6 +1,5 @@
-/* command_merge.c: makes result files from the journals of a sweep's processes, or lays them out for other programs.
- * The input is folders with journals or, with --layout, with result files. Result files are written into one folder; a
- * summary goes to stderr and with --json to stdout. */
+/* command_merge.c: makes result files from the journals of a sweep's processes. The input is folders with journals.
+ * Result files are written into one folder; a summary goes to stderr and with --json to stdout. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -19,12 +18,8 @@ static const struct option_spec MERGE_OPTIONS[] = {
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files (default: the first DIR)"},
     {"partial", FLAG, NULL, NULL, 0, 0, NULL,
      "write the available results; missing ranks and points are counted in the files"},
-    {"layout", CHOICE, "NAME", NULL, 0, 0, "reference",
-     "reference: copy the result files in DIR to OUTPUT_DIR/TASK/combined_profiling_results_*.json, which the "
-     "reference's scripts read (help reference)",
-     .needs = "output_dir", .excludes = "partial", .because = "it copies finished result files"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
-     "a JSON object on stdout instead of the table: files, P50s, accuracies; with --layout files and warnings"},
+     "a JSON object on stdout instead of the table: files, P50s, accuracies, warnings"},
     OPTIONS_OF_ALL,
 };
 
@@ -39,28 +34,6 @@ static int print_merged(const char *folder, const char *status, const struct sum
     return json_end(&writer);
 }
 
-/* --layout reference: copies result files; journals are not needed. */
-static int lay_out(const struct options *options) {
-    const char *folder = text_of(options, "output_dir");
-    struct reference_layout layout = {{NULL, 0}, {NULL, 0}};
-    int code = reference_layout_write(options->operands, options->operand_count, folder, &layout);
-    if (code > EXIT_WORK) {
-        reference_layout_free(&layout);
-        return code;
-    }
-    for (size_t i = 0; i < layout.warnings.count; i++) complain(0, "%s", layout.warnings.items[i]);
-    print_note("vlmprof: %zu result files laid out in %s\n", layout.written.count, folder);
-    if (is_given(options, "json")) {
-        vp_json_writer writer;
-        vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-        PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", folder), KEY_TEXTS("files", &layout.written),
-            KEY_TEXTS("warnings", &layout.warnings), END_OBJECT);
-        if (json_end(&writer)) code = EXIT_OUTPUT;
-    }
-    reference_layout_free(&layout);
-    return code;
-}
-
 static int run_command(const struct options *options) {
     const char *folder = text_of(options, "output_dir") ? text_of(options, "output_dir")
                          : options->operand_count       ? options->operands[0]
@@ -72,7 +45,6 @@ static int run_command(const struct options *options) {
     int code = 0, fd = -1;
     if (!folder || !options->operand_count)
         return complain(EXIT_USAGE, "merge needs folders with journals: vlmprof merge DIR...");
-    if (is_given(options, "layout")) return lay_out(options);
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = ranks_read_folder(&index, options->operands[i], NULL);
     if (!code && !index.file_count)
@@ -112,6 +84,5 @@ static int run_command(const struct options *options) {
 const struct command command_merge = {
     "merge", "DIR...",
     "write result files from the journals of a sweep's processes, in one or more folders; needs no model",
-    "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial\n"
-    "  vlmprof merge results --layout reference --output_dir for-scripts",
+    "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial",
     SIZE_MAX, COMMAND_OPTIONS(MERGE_OPTIONS), NULL, run_command};

@@ -26,17 +26,16 @@ static const struct option_spec REPORT_OPTIONS[] = {
      "also report the accuracy for each value of a field of the records, such as category, split or question_type"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "write report.html, report.md, report.csv, e1_stage_decomposition.json and e2_pareto_coupling.json to this "
+     "write report.html, report.txt, report.csv, e1_stage_decomposition.json and e2_pareto_coupling.json to this "
      "folder"},
     {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL,
      "write an HTML page with plots to stdout or FILE; the page needs no network"},
-    {"markdown", FLAG, NULL, NULL, 0, 0, NULL, "Markdown on stdout instead of text"},
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, "one row per configuration on stdout instead of text"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
-typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_HTML, FORM_E1, FORM_E2 } report_form;
+typedef enum report_form { FORM_TEXT, FORM_CSV, FORM_JSON, FORM_HTML, FORM_E1, FORM_E2, FORM_COUNT } report_form;
 /* Appends the report as JSON: e1, e2, or an object with both. */
 static void report_json_write(const struct report *report, report_form form, struct text_buffer *out) {
     vp_json_writer writer;
@@ -53,10 +52,10 @@ static void report_json_write(const struct report *report, report_form form, str
     text_add_string(out, "\n");
 }
 static void report_form_write(const struct report *report, report_form form, struct text_buffer *out) {
-    if (form == FORM_TEXT || form == FORM_MARKDOWN) {
+    if (form == FORM_TEXT) {
         struct document document = {NULL, 0, NULL};
         report_text_write(&document, report);
-        document_print(&document, form == FORM_MARKDOWN, out);
+        document_print(&document, out);
         document_free(&document);
     } else if (form == FORM_HTML) report_page_write(report, out);
     else if (form == FORM_CSV) report_csv(out, report);
@@ -66,7 +65,7 @@ static int write_report_files(const struct report *report, const char *folder) {
     static const struct {
         const char *name;
         report_form form;
-    } files[] = {{"report.md", FORM_MARKDOWN},
+    } files[] = {{"report.txt", FORM_TEXT},
                  {"report.csv", FORM_CSV},
                  {"report.html", FORM_HTML},
                  {"e1_stage_decomposition.json", FORM_E1},
@@ -81,7 +80,7 @@ static int write_report_files(const struct report *report, const char *folder) {
     return code;
 }
 static int run_command(const struct options *options) {
-    static const char *const forms[] = {"", "markdown", "csv", "json", "html"};
+    static const char *const forms[] = {"", "csv", "json", "html"};
     struct report_settings settings = report_settings_of(options);
     report_form form = FORM_TEXT;
     struct results results;
@@ -89,15 +88,14 @@ static int run_command(const struct options *options) {
     int code = 0, asked = 0;
     if (!options->operand_count)
         return complain(EXIT_USAGE, "report needs a folder of result files; see vlmprof report --help");
-    for (int i = FORM_MARKDOWN; i <= FORM_HTML; i++)
+    for (int i = FORM_CSV; i <= FORM_HTML; i++)
         if (is_given(options, forms[i])) {
             form = (report_form)i;
             asked++;
         }
     if (asked > 1)
-        return complain(
-            EXIT_USAGE,
-            "report: give only one of --markdown, --csv, --json and --html, or --output_dir for all of them");
+        return complain(EXIT_USAGE,
+                        "report: give only one of --csv, --json and --html, or --output_dir for all of them");
     if (is_given(options, "peak_tflops")) settings.peak_tflops = opt(options, "peak_tflops")->real;
     if (is_given(options, "peak_gbs")) settings.peak_gbs = opt(options, "peak_gbs")->real;
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
@@ -118,7 +116,7 @@ static int run_command(const struct options *options) {
         if (page && !code) print_note("vlmprof: the page is in %s\n", page);
         free(out.data);
     } else if (!code)
-        print_note("vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json "
+        print_note("vlmprof: report.html, report.txt, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json "
                    "in %s\n",
                    text_of(options, "output_dir"));
     report_free(&report);

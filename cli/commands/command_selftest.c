@@ -1,6 +1,7 @@
 /* command_selftest.c: compares the same requests on every backend and arithmetic. A few requests are made (trial_make)
  * and run by the plain fp32 kernel on the CPU, which is the reference. Then every backend runs them and gets a verdict
- * (judge). The verdicts are printed as text or JSON. */
+ * (judge). The verdicts are printed as text or JSON. A GPU is also compared with its own --gpu library, which works at
+ * shapes that are too large for the CPU. */
 #include "base/console.h"
 #include "base/json.h"
 #include "results/metrics.h"
@@ -67,6 +68,7 @@ struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; };
 /* The result of one backend with one arithmetic and one GEMM kernel. */
 struct verdict {
     const char *backend, *gemm, *gpu; /* the switch of --gpu; NULL if none */
+    const struct selftest *of;
     int has_other_bits;               /* compared with the GPU without a switch */
     vp_weights weights;
     char device[200], reason[LINE_BYTES];
@@ -84,6 +86,7 @@ struct selftest {
     int32_t max_sequence, max_views;
     struct outcome reference, tested, unswitched; /* the last one: the GPU in bf16 without a switch */
     double plain[ERRORS];                         /* errors of the plain kernel in bf16 */
+    int by_library;                               /* 1: the reference is the GPU in bf16 with --gpu library */
     struct verdict verdicts[VERDICTS_MAX];
     int verdict_count;
     char skipped[LINE_BYTES]; /* reason if nothing ran on a GPU; otherwise empty */
@@ -215,7 +218,7 @@ static double limit_of(const struct selftest *selftest, int error, int is_fp32, 
     const double limit = MAGNIFIED * rounding_of(&selftest->model.config, error == ERROR_LOGITS);
     if (is_fp32) return FP32_LIMITS[error];
     if (error == ERROR_ROUTED) return FLIPPED;
-    return is_plain ? limit : fmin(limit, SPREAD * selftest->plain[error]);
+    return is_plain || selftest->by_library ? limit : fmin(limit, SPREAD * selftest->plain[error]);
 }
 
 /* Tries a backend and adds its verdict; adds none if the CPU has no such kernel for this arithmetic. */
@@ -229,6 +232,7 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     vp_result result;
     if (selftest->verdict_count == VERDICTS_MAX) return;
     memset(verdict, 0, sizeof *verdict);
+    verdict->of = selftest;
     verdict->backend = device;
     verdict->gemm = gemm;
     verdict->weights = weights;
@@ -257,48 +261,70 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     snprintf(verdict->reason, sizeof verdict->reason, "bits differ from those without the switch");
 }
 
-/* Loads the model, makes the trials and runs the reference. Returns 0 or an exit code. */
-static int selftest_prepare(struct selftest *selftest, const struct options *options) {
+/* Loads MolmoE's shape with one block in tower and language model: real sizes that take seconds on a GPU. */
+static int molmoe_load(struct model *model) {
+    model->name = "molmoe-1b";
+    model->synthetic = 1;
+    int code = model_load_preset(model);
+    model->config.block_count = model->config.vit_block_count = model->config.vit_blocks_needed = 1;
+    memset(model->config.vit_layers, 0, sizeof model->config.vit_layers);
+    return code;
+}
+/* Returns 1 if no model was chosen and the GPU is fast enough for MolmoE's shape: it has 16 multiprocessors or more. */
+static int is_for_molmoe(const struct options *options, const char *device) {
+    vp_device_info gpu;
+    const int index = device[4] ? atoi(device + 5) : 0;
+    return !is_given(options, "model") && !is_given(options, "synthetic")
+           && vp_device_describe(index, &gpu, NULL) == VP_OK && gpu.multiprocessor_count >= 16;
+}
+/* Loads the model, makes the trials and runs the reference on `device`. If that is a GPU's library and no model was
+ * chosen, the shape is MolmoE's, with 13 views and 1,900 tokens. Returns 0 or an exit code. */
+static int selftest_prepare(struct selftest *selftest, const struct options *options, const char *device) {
+    const int is_real = selftest->by_library && is_for_molmoe(options, device);
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine_options settings;
-    int code, is_blind, is_dense;
-    if ((code = check_engine_options(options)) != 0 || (code = model_load(options, &selftest->model)) != 0
+    char text[700] = "";
+    int code, is_blind;
+    for (int i = 0; i < 699; i++) text[i] = (char)('a' + i * i % 26);
+    if ((code = check_engine_options(options)) != 0
+        || (code = is_real ? molmoe_load(&selftest->model) : model_load(options, &selftest->model)) != 0
         || (code = checkpoint_open(&selftest->model)) != 0)
         return code;
     selftest->settings = engine_options_of(options);
     is_blind = model_is_blind(&selftest->model);
-    is_dense = !selftest->model.config.expert_count;
     if ((code = trial_make(selftest, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
-        || (code = trial_make(selftest, 1, is_blind ? "short text" : "wide image", "What is this?", 451, 300, -1)) != 0
-        || (code = trial_make(selftest, 2, is_blind           ? "text, all experts, a block skipped"
-                                           : is_dense         ? "small image, a block skipped"
-                                                              : "small image, all experts, a block skipped",
-                              "How many are there?", 240, 120, selftest->model.config.block_count / 2))
-               != 0)
+        || (code = trial_make(selftest, 1, is_blind ? "short text" : "image", is_real ? text : "What is this?",
+                              is_real ? 1344 : 451, is_real ? 1008 : 300, -1)) != 0
+        || (code = trial_make(selftest, 2, is_blind ? "text, a block skipped" : "image, a block skipped",
+                              is_real ? text : "How many are there?", is_real ? 1344 : 240, is_real ? 1008 : 120,
+                              selftest->model.config.block_count / 2)) != 0)
         return code;
     selftest->reference.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->tested.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->unswitched.runs = runs_make(TRIALS, TRIAL_TOKENS);
-    struct verdict scratch = {.backend = "reference", .gemm = "plain"};
+    struct verdict scratch = {.backend = "reference", .gemm = selftest->by_library ? "library" : "plain"};
     settings = engine_options_for(&selftest->settings, &selftest->model, selftest->max_sequence, selftest->max_views);
-    settings.device = "cpu";
-    settings.weights = VP_WEIGHTS_FP32;
-    settings.gemm = "plain";
-    settings.gpu = 0;
-    settings.threads = 1;
+    settings.device = device;
+    settings.weights = selftest->by_library ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
+    settings.gemm = selftest->by_library ? "auto" : "plain";
+    settings.gpu = selftest->by_library ? VP_GPU_LIBRARY : 0;
+    settings.threads = selftest->by_library ? settings.threads : 1;
     vp_result result = run_trials(selftest, &settings, &scratch, &selftest->reference, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), selftest->model.name, result, &error);
 }
 
-static void print_selftest(const struct selftest *selftest, int failed) {
-    print_plain(
-        "%s%s: %d requests of %d tokens, compared with the CPU in fp32 (plain kernel, 1 thread); the largest relative "
-        "errors\n\n",
-        selftest->model.name, selftest->model.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS);
+static void print_heading(const struct selftest *selftest) {
+    print_plain("%s%s%s: %d requests of %d tokens, compared with %s; the largest relative errors\n\n",
+                selftest->by_library ? "\n" : "", selftest->model.name,
+                selftest->model.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS,
+                selftest->by_library ? "--gpu library" : "the CPU in fp32 (plain kernel, 1 thread)");
     print_plain("%-20s %8s %8s %9s %8s %9s %8s %9s %11s\n", "backend", "features", "limit", "logits", "limit", "routed",
                 "limit", "tokens", "ms/request");
+}
+static void print_selftest(const struct selftest *selftest, int failed) {
     for (int i = 0; i < selftest->verdict_count; i++) {
         const struct verdict *verdict = &selftest->verdicts[i];
+        if (!i || verdict->of != verdict[-1].of) print_heading(verdict->of);
         print_plain("%-4s %s %-10s", verdict->backend, verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16",
                     verdict->gpu ? verdict->gpu : verdict->gemm);
         for (int k = 0; k < ERRORS && verdict->has[ERROR_LOGITS]; k++)
@@ -335,7 +361,9 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
     for (int i = 0; i < selftest->verdict_count; i++) {
         const struct verdict *verdict = &selftest->verdicts[i];
         int compared = verdict->has[ERROR_LOGITS];
-        PUT(&writer, KEY_OBJECT(NULL), KEY("backend", verdict->backend),
+        PUT(&writer, KEY_OBJECT(NULL), KEY("model", verdict->of->model.name),
+            KEY("reference", verdict->of->by_library ? "cuda bf16, --gpu library" : "cpu fp32 plain, 1 thread"),
+            KEY("backend", verdict->backend),
             KEY("weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16"), KEY("gemm", verdict->gemm),
             KEY("gpu", verdict->gpu), KEY("device", verdict->device[0] ? verdict->device : NULL),
             KEY_BOOL("ok", verdict->ok), KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
@@ -378,9 +406,10 @@ static void judge_gpu(struct selftest *selftest, const char *device) {
         selftest->unswitched = first;
     }
     for (int32_t i = 0; vp_gpu_word_at(i); i++)
-        if (wanted ? wanted & vp_gpu_word_at(i)->bit : vp_gpu_word_at(i)->bit != VP_GPU_EVENTS)
+        if ((wanted ? wanted & vp_gpu_word_at(i)->bit : vp_gpu_word_at(i)->bit != VP_GPU_EVENTS)
+            && !(selftest->by_library && vp_gpu_word_at(i)->bit == VP_GPU_LIBRARY))
             judge(selftest, device, VP_WEIGHTS_BF16, "cublas", vp_gpu_word_at(i));
-    judge(selftest, device, VP_WEIGHTS_FP32, "cublas", NULL);
+    if (!selftest->by_library) judge(selftest, device, VP_WEIGHTS_FP32, "cublas", NULL);
 }
 /* Tries every backend that the option selects and this machine has. */
 static void judge_all(struct selftest *selftest, const char *device) {
@@ -400,17 +429,31 @@ static void judge_all(struct selftest *selftest, const char *device) {
     else judge_gpu(selftest, wants_cuda_only ? device : "cuda");
 }
 
+/* Compares a GPU with its own library; adds the verdicts to those of `selftest`. */
+static void judge_by_library(struct selftest *library, struct selftest *selftest, const struct options *options) {
+    const char *device = strcmp(text_of(options, "device"), "auto") ? text_of(options, "device") : "cuda";
+    library->by_library = 1;
+    if (selftest_prepare(library, options, device) == 0) judge_gpu(library, device);
+    else
+        library->verdicts[library->verdict_count++] =
+            (struct verdict){.of = library, .backend = device, .gemm = "library", .reason = "it failed here"};
+    for (int i = 0; i < library->verdict_count && selftest->verdict_count < VERDICTS_MAX; i++)
+        selftest->verdicts[selftest->verdict_count++] = library->verdicts[i];
+}
+
 static int run_command(const struct options *options) {
-    static struct selftest selftest;
+    static struct selftest selftest, library;
     int failed = 0, code;
-    code = selftest_prepare(&selftest, options);
+    code = selftest_prepare(&selftest, options, "cpu");
     if (!code) {
         judge_all(&selftest, text_of(options, "device"));
+        if (!selftest.skipped[0]) judge_by_library(&library, &selftest, options);
         for (int i = 0; i < selftest.verdict_count; i++) failed += !selftest.verdicts[i].ok;
         (is_given(options, "json") ? print_selftest_json : print_selftest)(&selftest, failed);
         if (failed) code = EXIT_WORK;
     }
     selftest_free(&selftest);
+    selftest_free(&library);
     return code;
 }
 

@@ -54,7 +54,7 @@ int check_engine_options(const struct options *options) {
     for (size_t i = 0; i < words->count && !code; i++) {
         const char *word = words->items[i], *instead = removed_find("--gpu", word);
         if (instead) return complain(EXIT_USAGE, "--gpu: %s was removed: %s", word, instead);
-        if (!gpu_switch_of(word)) code = complain_word("gpu", "value", word, "events dependent wgmma tuned");
+        if (!gpu_switch_of(word)) code = complain_word("gpu", "value", word, "events dependent wgmma library tuned");
     }
     return code;
 }

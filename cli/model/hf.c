@@ -7,24 +7,16 @@
 #include "model/rules.h"
 
 static vp_processor_kind kind_of(const vp_model_config *config) {
-    switch (config->architecture) {
-    case VP_ARCHITECTURE_LLAVA: return VP_PROCESSOR_LLAVA;
-    case VP_ARCHITECTURE_IDEFICS3:
-    case VP_ARCHITECTURE_SMOLVLM: return VP_PROCESSOR_IDEFICS3;
-    case VP_ARCHITECTURE_INTERNVL: return VP_PROCESSOR_INTERNVL;
-    case VP_ARCHITECTURE_INTERNVL_CHAT: return VP_PROCESSOR_INTERNVL_CHAT;
-    case VP_ARCHITECTURE_QWEN2_5_VL: return VP_PROCESSOR_QWEN2_5_VL;
-    case VP_ARCHITECTURE_QWEN3_VL:
-    case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
-    case VP_ARCHITECTURE_GEMMA3: return VP_PROCESSOR_GEMMA3;
-    case VP_ARCHITECTURE_MOLMO2: return VP_PROCESSOR_MOLMO2;
-    case VP_ARCHITECTURE_LLAMA:
-    case VP_ARCHITECTURE_QWEN2:
-    case VP_ARCHITECTURE_QWEN3:
-    case VP_ARCHITECTURE_QWEN3_MOE:
-    case VP_ARCHITECTURE_GEMMA3_TEXT: return VP_PROCESSOR_PLAIN;
-    default: return VP_PROCESSOR_OLMOE;
-    }
+    static const vp_processor_kind kinds[VP_ARCHITECTURE_COUNT] = { /* 0, of all others, is OLMoE's */
+        [VP_ARCHITECTURE_LLAVA] = VP_PROCESSOR_LLAVA, [VP_ARCHITECTURE_IDEFICS3] = VP_PROCESSOR_IDEFICS3,
+        [VP_ARCHITECTURE_SMOLVLM] = VP_PROCESSOR_IDEFICS3, [VP_ARCHITECTURE_INTERNVL] = VP_PROCESSOR_INTERNVL,
+        [VP_ARCHITECTURE_INTERNVL_CHAT] = VP_PROCESSOR_INTERNVL_CHAT,
+        [VP_ARCHITECTURE_QWEN2_5_VL] = VP_PROCESSOR_QWEN2_5_VL, [VP_ARCHITECTURE_QWEN3_VL] = VP_PROCESSOR_QWEN3_VL,
+        [VP_ARCHITECTURE_QWEN3_VL_MOE] = VP_PROCESSOR_QWEN3_VL, [VP_ARCHITECTURE_GEMMA3] = VP_PROCESSOR_GEMMA3,
+        [VP_ARCHITECTURE_MOLMO2] = VP_PROCESSOR_MOLMO2, [VP_ARCHITECTURE_LLAMA] = VP_PROCESSOR_PLAIN,
+        [VP_ARCHITECTURE_QWEN2] = VP_PROCESSOR_PLAIN, [VP_ARCHITECTURE_QWEN3] = VP_PROCESSOR_PLAIN,
+        [VP_ARCHITECTURE_QWEN3_MOE] = VP_PROCESSOR_PLAIN, [VP_ARCHITECTURE_GEMMA3_TEXT] = VP_PROCESSOR_PLAIN};
+    return kinds[config->architecture];
 }
 
 /* Reads eos_token_id: an id or a list of ids. Absent or null leaves *count unchanged. Returns 0 or an exit code. */
@@ -73,16 +65,6 @@ static char *token_text(const vp_json *json, const char *key) {
     if (node_is(json, node, VP_JSON_OBJECT)) node = vp_json_get(json, node, "content");
     return node_is(json, node, VP_JSON_STRING) ? node_text(json, node) : NULL;
 }
-/* A JSON string, unescaped and malloc'ed; NULL if the node is not a string. */
-static char *whole_text(const vp_json *json, uint32_t node) {
-    size_t needed = 0;
-    if (!node_is(json, node, VP_JSON_STRING)) return NULL;
-    char *text = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
-    if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &needed) == VP_OK) return text;
-    free(text);
-    return NULL;
-}
-
 /* settings from files next to preprocessor_config.json */
 static int load_text(struct model *model) {
     static const char *const names[] = {"processor_config.json", "tokenizer_config.json"};
@@ -128,7 +110,7 @@ static int load_template(struct model *model) {
         const vp_json *json = &file.parsed.json;
         code = json_file_read(folder, names[i], 0, &file, &model->identity);
         if (!code && file.text && !template_text)
-            template_text = whole_text(json, vp_json_get(json, 0, "chat_template"));
+            template_text = node_text(json, vp_json_get(json, 0, "chat_template"));
         /* OLMoE's template begins with this token; the others name theirs */
         if (!code && file.text && i == 1 && model->processor.kind == VP_PROCESSOR_OLMOE)
             model->prompt_front = token_text(json, "bos_token");

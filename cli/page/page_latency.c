@@ -255,18 +255,14 @@ static void curves_legend(struct text_buffer *out, const struct report *report, 
     legend_close(out);
 }
 /* Explains marks, whiskers and lines. */
-static const char *curve_note(const char *name, size_t count) {
-    if (!strcmp(name, "vision"))
-        return "Mark: mean over the samples with that x (if there are more than 12 x: over a twelfth of the samples); "
-               "a sample counts with its mean over all settings of the language model. Whiskers: 95 % interval of the "
-               "mean, for at least 6 samples. Line: least squares through all samples; its slope is in the legend.";
-    if (count > CURVES_SHOWN)
-        return "Mark: mean over the samples with that x (if there are more than 12 x: over a twelfth of the samples). "
-               "Whiskers: 95 % interval of the mean, for at least 6 samples. Line: least squares through all samples. "
-               "A few settings, from the smallest to the largest slope, are coloured; all others are only grey lines.";
-    return "Mark: mean over the samples with that x (if there are more than 12 x: over a twelfth of the samples). "
-           "Whiskers: 95 % interval of the mean, for at least 6 samples. Line: least squares through all samples; its "
-           "slope is in the legend.";
+static void curve_note(const char *name, size_t count, char out[600]) {
+    snprintf(out, 600,
+             "Mark: mean over the samples with that x (if there are more than 12 x: over a twelfth of the samples)%s. "
+             "Whiskers: 95 %% interval of the mean, for at least 6 samples. Line: least squares through all samples%s",
+             strcmp(name, "vision") ? "" : "; a sample counts with its mean over all settings of the language model",
+             count <= CURVES_SHOWN ? "; its slope is in the legend."
+                                   : ". A few settings, from the smallest to the largest slope, are coloured; all "
+                                     "others are only grey lines.");
 }
 /* Draws a plot of the curves of one name. If there are many, those whose slopes are evenly spread from smallest to
  * largest have marks and a colour, and all others are thin lines. */
@@ -276,10 +272,11 @@ static void page_curves(struct text_buffer *out, const struct report *report, si
     if (collected.count) {
         const struct curve *curves = report->curves.items, *first = curves + collected.order[0].at;
         struct plot plot;
-        char caption[256], label[256];
+        char caption[256], label[256], note[600];
         snprintf(label, sizeof label, "%s, ms", first->y_name);
         snprintf(caption, sizeof caption, "%s against %s", first->y_name, first->x_name);
-        figure_open(out, caption, curve_note(name, collected.count), 0);
+        curve_note(name, collected.count, note);
+        figure_open(out, caption, note, 0);
         curves_legend(out, report, &collected);
         plot_open(&plot, out, caption, PLOT_HALF, 320);
         plot_frame(&plot, collected.x_span, 0, collected.y_span, 0, first->x_name, label);

@@ -18,11 +18,19 @@ static const char *const BUDGET_WORDS[] = {"mean", "each", "p95"};
 static const char *config_name(const struct policy_data *data, size_t config, char out[160]) {
     return report_full_name(data->results, &data->results->files[data->configs[config]], out);
 }
+static vp_estimate points_of(double gain, double low, double high) {
+    return (vp_estimate){100 * gain, 100 * low, 100 * high};
+}
 static void add_row(struct policy_row **rows, size_t *count, const vp_policy_row *row, const char *format,
                     const char *name) {
     *rows = grown(*rows, *count, sizeof **rows);
-    snprintf((*rows)[*count].name, sizeof(*rows)->name, format, name);
-    (*rows)[(*count)++].row = *row;
+    struct policy_row *made = &(*rows)[(*count)++];
+    const int is_static = !strcmp(name, "static");
+    snprintf(made->name, sizeof made->name, format, name);
+    made->row = *row;
+    made->beats_static = is_static ? estimate_none() : points_of(row->gain, row->gain_low, row->gain_high);
+    made->beats_mixture = is_static || !strcmp(name, "mixture") || !strcmp(name, "luck")
+                              ? estimate_none() : points_of(row->mix_gain, row->mix_gain_low, row->mix_gain_high);
 }
 /* The place of a configuration in a part, or -1. */
 static int32_t place_in(const struct policy_part *part, size_t config) {
@@ -199,7 +207,7 @@ static int make_curve(struct policy_report *report) {
 }
 
 /* ---- the verdict */
-static struct number_text points_of(const vp_policy_row *row) {
+static struct number_text points_text(const vp_policy_row *row) {
     return number_estimate(100, row->gain, row->gain_low, row->gain_high);
 }
 static void add_fields_text(const struct policy_data *data, struct text_buffer *out) {
@@ -226,7 +234,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_string(&line, "No choice by sample answers better than the best single configuration, not even an "
                                "oracle's.");
     } else if (!lookup) {
-        text_add_format(&line, "An oracle would beat the best static by %s points within ", points_of(oracle).text);
+        text_add_format(&line, "An oracle would beat the best static by %s points within ", points_text(oracle).text);
         add_budget(report, part->budget_ms, &line);
         text_add_format(&line, ", of which %s is luck; --by FIELD fits a lookup to what is known of a sample.",
                         number_formatted("%.1f", 100 * luck->gain).text);
@@ -238,7 +246,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
                                : "is not shown to beat a random mix of two configurations; it beats the best static by";
         text_add_string(&line, "A lookup by ");
         add_fields_text(report->data, &line);
-        text_add_format(&line, " %s %s points within ", says, points_of(lookup).text);
+        text_add_format(&line, " %s %s points within ", says, points_text(lookup).text);
         add_budget(report, part->budget_ms, &line);
         text_add_format(&line, "; a random mix of two configurations by %s, an oracle by %s, of which %s is luck.",
                         number_formatted("%.1f", 100 * mixture->gain).text,
@@ -342,28 +350,14 @@ void policy_report_free(struct policy_report *report) {
 }
 
 /* ---- tables */
-/* Returns 1 for static, mixture and luck. */
-static int is_baseline(const struct policy_row *item) {
-    return !strcmp(item->name, "static") || !strcmp(item->name, "mixture") || !strcmp(item->name, "luck");
-}
-static void put_points(const void *item, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
-    const vp_policy_row *row = &((const struct policy_row *)item)->row;
-    (void)context;
-    snprintf(own, CELL_BYTES, "%s", points_of(row).text);
-    if (strcmp(((const struct policy_row *)item)->name, "static") && isfinite(row->gain)) cell_set_text(cell, own);
-}
-static void put_mix_points(const void *item, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
-    const vp_policy_row *row = &((const struct policy_row *)item)->row;
-    (void)context;
-    snprintf(own, CELL_BYTES, "%s", number_estimate(100, row->mix_gain, row->mix_gain_low, row->mix_gain_high).text);
-    if (!is_baseline((const struct policy_row *)item)) cell_set_text(cell, own);
-}
 static const struct table_column POLICIES[] = {
     {CELL(struct policy_row, name), "name", "policy"},
     {CELL_RANGE(struct policy_row, row.accuracy, row.accuracy_low, row.accuracy_high), "accuracy", "accuracy",
      .range_key = "accuracy_interval"},
-    {CELL_MADE(put_points), NULL, "points over static"},
-    {CELL_MADE(put_mix_points), NULL, "over mixture"},
+    {CELL_ESTIMATE(struct policy_row, beats_static), "beats_static_points", "points over static",
+     .range_key = "beats_static_interval"},
+    {CELL_ESTIMATE(struct policy_row, beats_mixture), "beats_mixture_points", "over mixture",
+     .range_key = "beats_mixture_interval"},
     {CELL(struct policy_row, row.mean_ms), "mean_ms", "mean, ms", .is_measured = 1},
     {CELL(struct policy_row, row.p50_ms), "p50_ms", "P50", .is_measured = 1},
     {CELL(struct policy_row, row.p95_ms), "p95_ms", "P95", .is_measured = 1},
@@ -453,19 +447,7 @@ void policy_document(const struct policy_report *report, struct document *docume
 /* ---- JSON */
 static void put_rows(vp_json_writer *writer, const char *key, const struct policy_row *rows, size_t count) {
     const struct table table = TABLE(POLICIES, rows, count, NULL, 0);
-    PUT(writer, KEY_ARRAY(key));
-    for (size_t i = 0; i < count; i++) {
-        const vp_policy_row *row = &rows[i].row;
-        const int is_static = !strcmp(rows[i].name, "static"), is_base = is_baseline(&rows[i]);
-        PUT(writer, KEY_OBJECT(NULL));
-        table_put_row(writer, &table, i);
-        PUT(writer, KEY("beats_static_points", is_static ? (double)NAN : 100 * row->gain),
-            KEY_RANGE("beats_static_interval", is_static ? (double)NAN : 100 * row->gain_low, 100 * row->gain_high),
-            KEY("beats_mixture_points", is_base ? (double)NAN : 100 * row->mix_gain),
-            KEY_RANGE("beats_mixture_interval", is_base ? (double)NAN : 100 * row->mix_gain_low,
-                      100 * row->mix_gain_high), END_OBJECT);
-    }
-    PUT(writer, END_ARRAY);
+    table_put(writer, key, &table);
 }
 static void put_table(vp_json_writer *writer, const struct policy_data *data, const struct policy_part *part) {
     PUT(writer, KEY_ARRAY("table"));

@@ -37,7 +37,11 @@ void policy_data_free(struct policy_data *data);
 void policy_put_choice(vp_json_writer *writer, const struct policy_data *data, size_t config);
 
 /* ---- policy.c */
-struct policy_row { char name[160]; vp_policy_row row; };
+struct policy_row {
+    char name[160];
+    vp_policy_row row;
+    vp_estimate beats_static, beats_mixture; /* in points of accuracy; NaN where that says nothing */
+};
 /* The policies within a budget, for the configurations with one value of the condition. */
 struct policy_part {
     size_t *configs, config_count;      /* indices in data->configs */

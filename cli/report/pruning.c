@@ -126,11 +126,6 @@ static const struct table_column PRUNED[] = {
 struct table pruned_table(const struct pruned_rows *rows) {
     return (struct table)TABLE(PRUNED, rows->items, rows->count, NULL, 0);
 }
-int is_better_than_random(const struct pruned_rows *rows, size_t config) {
-    for (size_t i = 0; i < rows->count; i++)
-        if (rows->items[i].config == config) return rows->items[i].to_random.low > 0;
-    return 1;
-}
 static void difference_text(const char *than, const vp_bounded_interval *difference, char out[120]) {
     if (!isfinite(difference->low) || !isfinite(difference->high)) snprintf(out, 120, "%s: not measured", than);
     else if (difference->low <= 0 && difference->high >= 0)

@@ -24,10 +24,6 @@ struct pruned_rows pruned_rows_make(const struct tradeoff *tradeoff, const struc
 /* The pruned configurations as a table with the rows of `rows`. */
 struct table pruned_table(const struct pruned_rows *rows);
 
-/* Returns 1 if the configuration keeps all tokens, or is more accurate than equally many random ones: the whole 95 %
- * interval of the paired difference is above 0. */
-int is_better_than_random(const struct pruned_rows *rows, size_t config);
-
 /* "1.8 times faster prefill; 3.1 points [1.2, 5.0] less accurate than none; not distinguishable from random" */
 void pruned_finding(const struct pruned_row *row, const struct tradeoff *tradeoff, char *out, size_t capacity);
 

@@ -1,5 +1,5 @@
 /* report.c: computes where the time of a request goes (E1), and the accuracy it buys (E2). Everything is computed once
- * into a `report`; the code for text, Markdown, CSV, JSON and HTML only prints it. E1 is in decomposition.h, E2 in
+ * into a `report`; the code for text, CSV, JSON and HTML only prints it. E1 is in decomposition.h, E2 in
  * tradeoff.h; this file has the roofs, the warnings and the findings. Intervals are at 95 %. */
 #include "report/report.h"
 

@@ -1,4 +1,4 @@
-/* report_text.c: the report as text and Markdown. */
+/* report_text.c: the report as text. */
 #include "report/report_text.h"
 
 #include "results/metrics.h"

@@ -1,4 +1,4 @@
-/* report_text.h: the report as text and Markdown. */
+/* report_text.h: the report as text. */
 #ifndef VLMPROF_CLI_REPORT_TEXT_H
 #define VLMPROF_CLI_REPORT_TEXT_H
 #include "base/document.h"
@@ -23,7 +23,7 @@ void agreement_notes(struct text_list *notes, const struct results *results, siz
  * known. */
 int parts_cells(const struct report *report, struct text_buffer *heads, struct text_list *cells);
 
-/* Adds the whole report; document_print turns it into text or Markdown. */
+/* Adds the whole report. */
 void report_text_write(struct document *document, const struct report *report);
 
 /* ---- the report as CSV and JSON */

@@ -5,6 +5,7 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/table.h"
 #include "results/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
@@ -335,7 +336,7 @@ static int match_lines(struct score_job *job) {
 }
 
 /* ---- new text of a result file */
-struct score_summary { size_t scored, missing; vp_estimate accuracy; };
+struct score_summary { char config[CONFIG_BYTES]; size_t scored, missing; vp_estimate accuracy; };
 /* A replaced part of a text: `bytes` bytes from `start` become the new ones. */
 struct splice { size_t start, bytes, text_start, text_bytes, order; };
 struct splices { struct splice *items; size_t count, capacity; struct text_buffer text; };
@@ -484,32 +485,26 @@ static int rewrite(struct score_job *job, size_t index, struct score_summary *su
 }
 
 /* ---- all files */
-static int print_scores(const struct score_job *job, const struct score_summary *files) {
+#define SCORED(member) CELL(struct score_summary, member)
+static const struct table_column SCORES[] = {
+    {SCORED(config), "config", "configuration"}, {SCORED(scored), "scored", "scored"},
+    {SCORED(missing), "missing", "missing"},
+    {CELL_ESTIMATE(struct score_summary, accuracy), "accuracy", "accuracy", .range_key = "accuracy_interval"}};
+static int print_scores(const struct score_job *job, const struct score_summary *files, size_t count) {
     const struct score_request *request = job->request;
+    const struct table table = TABLE(SCORES, files, count, NULL, 0);
     struct document document = {0};
-    char config[CONFIG_BYTES];
     if (request->is_json) {
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
         PUT(&writer, KEY_OBJECT(NULL), KEY("accuracy_metric", request->name), KEY("accuracy_from", job->from),
             KEY("output", request->folder), KEY("lines", job->line_count), KEY("unknown", job->unknown.count),
-            KEY("repeated", job->repeated.count), KEY_ARRAY("files"));
-        for (size_t i = 0; i < job->results.count; i++)
-            if (files[i].scored)
-                PUT(&writer, KEY_OBJECT(NULL), KEY("config", config_name(job->results.files[i].path, config)),
-                    KEY("scored", files[i].scored), KEY("missing", files[i].missing),
-                    KEY_ESTIMATE("accuracy", "accuracy_interval", files[i].accuracy), END_OBJECT);
-        PUT(&writer, END_ARRAY, END_OBJECT);
+            KEY("repeated", job->repeated.count));
+        table_put(&writer, "files", &table);
+        vp_json_end_object(&writer);
         return json_end(&writer);
     }
-    struct text_list *cells = document_table(&document, "configuration|scored|missing|accuracy");
-    for (size_t i = 0; i < job->results.count; i++) {
-        const vp_estimate *accuracy = &files[i].accuracy;
-        if (files[i].scored)
-            CELLS(cells, config_name(job->results.files[i].path, config), number_whole((int64_t)files[i].scored).text,
-                  number_whole((int64_t)files[i].missing).text,
-                  number_measured(accuracy->value, accuracy->low, accuracy->high).text);
-    }
+    document_add_table(&document, &table);
     document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
     return print_document(&document);
 }
@@ -554,17 +549,17 @@ static int write_files(struct score_job *job) {
         if (!is_scored(job, i)) continue;
         char *path = new_path(job, i);
         text.bytes = 0;
-        code = rewrite(job, i, &files[i], &text);
+        config_name(path, files[written].config);
+        code = rewrite(job, i, &files[written++], &text);
         if (!code) code = file_write(path, text.data, text.bytes);
         free(path);
-        written++;
     }
     if (!code) {
         tell(job, "samples without a score", &job->missing);
         if (written < job->results.count)
             complain(0, "%s: no score for %zu of %zu result files, which are not written", job->request->file,
                      job->results.count - written, job->results.count);
-        code = print_scores(job, files);
+        code = print_scores(job, files, written);
     }
     FREE_ALL(files, text.data);
     return code;

@@ -132,6 +132,8 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     setup.gpu = options->gpu;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
     vp_result result = vk_choose_device(engine, device, &setup.device, error);
+    if (result == VP_OK && setup.gpu & VP_GPU_LIBRARY && engine->backend->library)
+        engine->backend = engine->backend->library;
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)
         result = vp_failf(error, VP_ERR_UNSUPPORTED, -1, "hidden_size",
                           "%d is not a multiple of 4, and the GPU's decode steps read four values at once: run this "

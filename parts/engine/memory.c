@@ -270,7 +270,8 @@ void vk_fill_extent(vp_engine *engine) {
     extent->marks = vk_spare_marks(engine) + (engine->prunes ? vk_segments_most(engine) : 0);
     extent->experts = config->expert_count;
     extent->quant_k = vk_has_integers(&engine->bits) ? vk_padded(vk_widest(config, engine->bits.vision > 0)) : 0;
-    extent->quant_values = engine->bits.blocks ? vk_most_weights(config) : 0;
+    extent->quant_values =
+        engine->bits.blocks || (engine->bits.head && !engine->backend->decode) ? vk_most_weights(config) : 0;
     if (engine->bits.vision) extent->quant_values = vk_max_values(extent->quant_values, vk_most_of_vision(config));
     extent->vit.tokens = config->vit_positions * (config->vit_native ? engine->max_views : 1);
     extent->vit.heads = extent->vit.kv_heads = config->vit_head_count;

@@ -389,8 +389,8 @@ static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, in
     to->experts(engine->queue, &job);
 }
 
-/* the experts of many tokens: gather the rows of each expert, one product per expert, combine. A GPU uses this only for
- * fp32. The host then waits once per block for the counts, because cuBLAS needs the sizes on the host. */
+/* the experts of many tokens: gather the rows of each expert, one product per expert, combine. A GPU uses this for
+ * fp32 and with VP_GPU_LIBRARY. The host then waits once per block for the counts: cuBLAS needs the sizes there. */
 static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, int rows, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;

@@ -37,10 +37,13 @@ typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int
  * capability 9.0 or higher). Results are bit-identical; its gain was never measured. With events around launches there
  * is no gain. WGMMA: on Hopper, the experts of many tokens use wgmma instead of mma.sync, if both agree on a few rows
  * when the engine opens. TUNED: the first product of each shape, in warm-up requests, times 8 cuBLAS algorithms and
- * keeps the fastest. The choice, and so the last bits of results, may differ between processes. A row: name, bit, word
- * of --gpu, 1: results are bit-identical to those without it */
+ * keeps the fastest. The choice, and so the last bits of results, may differ between processes. LIBRARY: every product
+ * is one call of cuBLAS, kernel by kernel: also those of attention, of each expert and of decode steps; the last block
+ * of a prefill computes all rows. Integer weights are widened first. A row: name, bit, word of --gpu, 1: results are
+ * bit-identical to those without it */
 #define VP_GPU_SWITCHES(X) \
-    X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) X(TUNED, 16, "tuned", 0)
+    X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) X(LIBRARY, 8, "library", 0) \
+    X(TUNED, 16, "tuned", 0)
 #define VP_GPU_SWITCH_BIT(name, bit, word, same_bits) VP_GPU_##name = bit,
 typedef enum vp_gpu_switch { VP_GPU_SWITCHES(VP_GPU_SWITCH_BIT) VP_GPU_NONE = 0 } vp_gpu_switch;
 #undef VP_GPU_SWITCH_BIT

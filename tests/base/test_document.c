@@ -1,4 +1,4 @@
-/* test_document.c: documents as text and as Markdown, compared as whole texts; numbers as text at each limit of their format; CSV. */
+/* test_document.c: documents as text, compared as whole texts; numbers as text at each limit of their format; CSV. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/document.h"
 #include "support/check.h"
@@ -30,21 +30,15 @@ static void test_document(void) {
     struct text_buffer out = {NULL, 0, 0};
     fill(&document);
     check_case("a document as text: names left-aligned, numbers right-aligned, a blank line between blocks");
-    document_print(&document, 0, &out);
+    document_print(&document, &out);
     CHECK_TEXT(out.data, "  first 1\n  second\n\nNotes\n\n  one note\n  two notes\n\nTable\n\n"
                          "  name      n  long head\n  \xc3\xa9t\xc3\xa9   12345          1\n  b                   22\n\n  alone\n  x\n");
-    check_case("... as Markdown");
-    out.bytes = 0;
-    document_print(&document, 1, &out);
-    CHECK_TEXT(out.data, "- first 1\n- second\n\n## Notes\n\n- one note\n- two notes\n\n## Table\n\n"
-                         "| name |     n | long head |\n|------|------:|----------:|\n| \xc3\xa9t\xc3\xa9  | 12345 |         1 |\n| b    |       |        22 |\n\n"
-                         "| alone |\n|-------|\n| x |\n");
     check_case("... on stdout");
     fflush(stdout);
     int kept = dup(1);
     CHECK(freopen(in_folder("out"), "w", stdout) != NULL);
     out.bytes = 0;
-    document_print(&document, 0, &out);
+    document_print(&document, &out);
     CHECK_INT(print_document(&document), 0);
     fflush(stdout);
     dup2(kept, 1);
@@ -66,13 +60,8 @@ static void test_hostile(void) {
     text_list_copy(document_table(&document, "a|b"), "x|y");
     text_list_copy(&document.blocks[1].cells, "\x1b]0;t\x07\xe2\x80\xae\xc2\x85!");
     check_case("a document on a terminal: control characters become ?");
-    document_print(&document, 0, &out);
+    document_print(&document, &out);
     CHECK_TEXT(out.data, "  <img src=x> | `id` & ![x](http://a) \\|\n\n  a            b\n  x|y  ?]0;t?\?\?!\n");
-    check_case("... as Markdown: no HTML, no code, no links, no borders");
-    out.bytes = 0;
-    document_print(&document, 1, &out);
-    CHECK_TEXT(out.data, "- &lt;img src=x&gt; \\| \\`id\\` &amp; ![x]\\(http://a) \\\\\\|\n\n"
-                         "| a    |         b |\n|------|----------:|\n| x\\|y | ?]0;t?\?\?! |\n");
     document_free(&document);
     free(out.data);
 }

@@ -1,4 +1,4 @@
-/* test_table.c: one description of columns as text, Markdown, CSV and JSON, compared as whole texts; PUT's members. */
+/* test_table.c: one description of columns as text, CSV and JSON, compared as whole texts; PUT's members. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/table.h"
 #include "support/check.h"
@@ -51,7 +51,7 @@ static void test_forms(void) {
     vp_json_writer writer;
     check_case("as text: the columns that have a heading and apply to the table");
     document_add_table(&document, &table);
-    document_print(&document, 0, &out);
+    document_print(&document, &out);
     CHECK_TEXT(out.data,
                "  thing       note     n  at least 0        bytes  places  short  share %                    ms                    us        next\n"
                "  one           =1  10.0           -  -5000000000       4   25.0     25.0  12.50 [12.25, 12.75]  12500 [12250, 12750]  one of all\n"

@@ -90,6 +90,52 @@ static void test_integers(void) {
     REFUSED("run -p a --synthetic tiny --weights int8 --activations int8 --device cuda", 2, "a GPU multiplies integer weights by bf16 inputs; possible are auto, bf16");
 }
 
+/* --gpu library with every kind of weights: the tokens of the first logits are those of the default, except where bf16 cannot tell them apart. */
+static void test_library(void) {
+    static const char *const weights[] = {"", "--weights int4 --vision_weights int8", "--head_weights int8"};
+    for (int i = 0; i < 3; i++) {
+        check_case("emulated: run --gpu library %s", weights[i]);
+        for (int plain = 0; plain < 2; plain++) {
+            char command[300];
+            document d;
+            snprintf(command, sizeof command, "run samples/cat.jpg -p 'Count the dogs' --synthetic tiny --tier low %s --max_new_tokens 5 --ignore_eos --device cuda %s "
+                     "--dump %%F/%s --json", weights[i], plain ? "--gpu library" : "", plain ? "here" : "there");
+            if (!cli_json(command, 0, &d)) continue;
+            CHECK(!plain || (strstr(d.json.text, "\"gemm_rows_1\": \"cublas (biases: apart; tiles: none)\"") && strstr(d.json.text, "library")));
+            free(d.nodes);
+        }
+        CHECK(same_logits("here", "there") >= 1);
+        remove_folder(in_folder("here"));
+        remove_folder(in_folder("there"));
+    }
+    REFUSED("run -p a --synthetic tiny --device cuda --gpu library tuned", 2, "library uses nothing that dependent, wgmma or tuned change");
+}
+/* The message of a failing kernel: what was sent, and what to do. A model without experts never launches a kernel of wgmma. */
+static void test_ways_out(void) {
+    static const struct { const char *arguments, *blocking, *text, *but; } cases[] = {
+        {"tiny", "", "sent since the device was last known to work: copy_to_device .. k_convert; CUDA_LAUNCH_BLOCKING=1 names the kernel; try --gpu library\n", "wgmma"},
+        {"tiny-dense", "", ".. k_convert; CUDA_LAUNCH_BLOCKING=1 names the kernel; try --gpu library\n", "wgmma"},
+        {"tiny-dense --gpu wgmma dependent", "", ".. k_convert; CUDA_LAUNCH_BLOCKING=1 names the kernel; leave out --gpu dependent\n", "wgmma"},
+        {"tiny --gpu wgmma dependent", "", "k_moe_lists .. k_down_wgmma128; CUDA_LAUNCH_BLOCKING=1 names the kernel; leave out --gpu wgmma dependent\n", "library"},
+        {"tiny --gpu wgmma", "1", "tiny: k_gate_up_wgmma128: an illegal memory access", "last known"},
+        {"tiny --gpu library", "", "CUDA_LAUNCH_BLOCKING=1 names the kernel\n", "--gpu"},
+    };
+    setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
+    setenv("CUDA_ON_CPU_FAIL", "illegal:5", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[200];
+        check_case("emulated: an illegal access with --synthetic %s%s", cases[i].arguments, *cases[i].blocking ? ", each launch waited for" : "");
+        setenv("CUDA_LAUNCH_BLOCKING", cases[i].blocking, 1);
+        if (!*cases[i].blocking) unsetenv("CUDA_LAUNCH_BLOCKING");
+        snprintf(command, sizeof command, "run -p a --device cuda --synthetic %s", cases[i].arguments);
+        CHECK_INT(cli(command), 4);
+        CHECK(last.err && strstr(last.err, cases[i].text) && !strstr(last.err, cases[i].but));
+    }
+    unsetenv("CUDA_LAUNCH_BLOCKING");
+    unsetenv("CUDA_ON_CPU_FAIL");
+    unsetenv("CUDA_ON_CPU_CAPABILITY");
+}
+
 static void test_emulated(void) {
     static char path[300];
     const char *ours = program;
@@ -130,29 +176,31 @@ static void test_emulated(void) {
     broken_gpu("CUDA_ON_CPU_MEMORY", "1000000", "GB", 4);
     broken_gpu("CUDA_ON_CPU_FAIL", "launch:5", "cuda", 4);
     test_integers();
-    check_case("emulated: selftest finds that GPU and CPU agree");
-    if (cli_json("selftest --device cuda --gpu dependent tuned --json", 0, &d)) {
-        CHECK_INT(check_selftest(&d, "cuda"), 4);
-        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 5); /* plus the yardstick of bf16 */
+    check_case("emulated: selftest finds that GPU, library and CPU agree, and reports a switch that this GPU does not support");
+    if (cli_json("selftest --device cuda --gpu dependent --json", 0, &d)) {
+        CHECK_INT(check_selftest(&d, "cuda"), 5);
+        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 6); /* plus the yardstick of bf16 */
+        CHECK(strstr(d.json.text, "\"reference\": \"cuda bf16, --gpu library\"") != NULL);
+        CHECK(strstr(d.json.text, "\"no dependent launches: they need compute capability 9.0\"") != NULL);
         CHECK(is_null(&d, 0, "cuda_skipped"));
         free(d.nodes);
     }
     check_case("emulated: a GPU that fails during selftest gives a failed check");
     setenv("CUDA_ON_CPU_FAIL", "illegal:3", 1);
-    CHECK_INT(cli("selftest --device cuda --gpu events"), 1);
-    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "3 passed, 1 failed, 0 skipped"));
+    CHECK_INT(cli("selftest --device cuda --synthetic tiny-dense --gpu events"), 1);
+    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "\nselftest: 5 passed, 1 failed, 0 skipped"));
+    setenv("CUDA_ON_CPU_FAIL", "cublas:4", 1); /* the reference's */
+    CHECK_INT(cli("selftest --device cuda --synthetic tiny-dense --gpu events"), 1);
+    CHECK(last.out && strstr(last.out, "cuda bf16 library    FAILED: ") && strstr(last.out, "\nselftest: 4 passed, 1 failed, 0 skipped"));
     unsetenv("CUDA_ON_CPU_FAIL");
     check_case("emulated: info lists the available switches, and why others are unavailable");
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events tuned; not dependent: needs compute capability 9.0; "
+    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events library tuned; not dependent: needs compute capability 9.0; "
                                        "not wgmma: needs exactly compute capability 9.0\n"));
     setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events dependent wgmma tuned\n"));
+    CHECK(last.out && strstr(last.out, "  ways      --gpu (all off by default): events dependent wgmma library tuned\n"));
     unsetenv("CUDA_ON_CPU_CAPABILITY");
-    check_case("emulated: a switch that this GPU does not support is reported and does not change the result");
-    CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
-    CHECK(last.out && strstr(last.out, "OK: no dependent launches: they need compute capability 9.0"));
     check_case("emulated: experts by wgmma that differ from those by mma.sync are not used");
     setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu wgmma --max_new_tokens 2"), 0);
@@ -166,6 +214,8 @@ static void test_emulated(void) {
     CHECK(last.err && strstr(last.err, "--gpu: mma was removed: it is the default; wgmma moves the experts of Hopper to wgmma"));
     unsetenv("CUDA_ON_CPU_PLANT");
     unsetenv("CUDA_ON_CPU_CAPABILITY");
+    test_library();
+    test_ways_out();
     check_case("emulated: a sweep on a GPU is not continued on the CPU");
     mkdir(in_folder("data"), 0777);
     write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");

@@ -1,8 +1,9 @@
 #!/bin/bash
 # slow: the whole first run on the emulated GPU, some minutes
-# test_first_gpu.sh: `make first-gpu`'s script and programs find a planted hang, a fault, a wrong value, an unsteady sum and, by times that are made up,
-# a slow kernel, and nothing else; stopped midway the run keeps what it had; with perfect times every ratio is 1.00; the folder that is carried elsewhere
-# runs by itself. Sanitizer and profiler are stand-ins that read their options and start the program; torch is the one of PYTHON. Ends with a count line.
+# test_first_gpu.sh: the folder of `make first-gpu-pack`, run on the emulated GPU, finds a planted hang, an illegal access and a wrong value in an expert's,
+# an attention's and a decode step's kernel, names each, and still times the stages; an unsteady sum; by times that are made up a slow kernel, and
+# nothing else; stopped midway it keeps what it had; with perfect times every ratio is 1.00. Sanitizer and profiler are stand-ins that read their options and
+# start the program; torch is the one of PYTHON. Ends with a count line.
 CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build}
 . tests/check.sh
@@ -10,7 +11,9 @@ command -v python3 >/dev/null || { echo 'skipped: the first run: no program "pyt
 export CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=4 FIRST_GPU_TINY=1 FIRST_GPU_WORDS=dependent
 skipped=0
 export PYTHONDONTWRITEBYTECODE=1
-run() { tests/bench/gpu/first_run.sh "$work/$1" "$B/emulated/first_gpu" "$B/emulated/vlmprof" >"$work/$1.txt" 2>&1; }
+pack=(make --no-print-directory B="$B" PACK="$work/pack" PACK_PROGRAMS="$B/emulated/vlmprof $B/emulated/first_gpu" "$work/pack/commit")
+check "the folder is packed" "${pack[@]}"
+run() { FIRST_GPU_OUT=$work/$1 "$work/pack/first_run.sh" >"$work/$1.txt" 2>&1; }
 
 # ---- stand-ins for NVIDIA's tools
 mkdir "$work/tools"
@@ -24,7 +27,7 @@ TOOL
 cat >"$work/tools/ncu" <<'TOOL'
 #!/bin/bash
 while [[ $1 = -* ]]; do
-    case $1 in --clock-control|--target-processes|-k|-c|--metrics) shift 2;; --csv) shift;; *) exit 2;; esac
+    case $1 in --clock-control|--target-processes|--launch-skip|-k|-c|--metrics) shift 2;; --csv) shift;; *) exit 2;; esac
 done
 echo '"ID","Kernel Name","dram__bytes.sum"'
 exec "$@"
@@ -34,7 +37,7 @@ chmod +x "$work"/tools/*
 PATH=$work/tools:$PATH
 
 # ---- stopped by force as soon as the instruments were read: the lines that were there are whole
-FIRST_GPU_PATIENCE=20 run killed & runner=$!
+FIRST_GPU_PATIENCE=20 FIRST_GPU_STEPS=7-7 run killed & runner=$!
 for i in $(seq 600); do grep -q '"constant": "gap"' "$work/killed/first-gpu.jsonl" 2>/dev/null && break; sleep 0.5; done
 kill -9 "$runner" 2>/dev/null
 wait "$runner" 2>/dev/null
@@ -42,20 +45,41 @@ lines=$(python3 -c 'import json, sys; print(len([json.loads(line) for line in op
 check "a run that was killed keeps each line that it had" [ "${lines:-0}" -ge 5 ]
 check "and a report can be made of it" bash -c 'python3 tests/bench/gpu/first_report.py "$1" | grep -q "^first run: CUDA on CPU"' - "$work/killed/first-gpu.jsonl"
 
-# ---- a whole run with four faults
-FIRST_GPU_PLANT=hang:route,fault:attention,"wrong:482 wgmma",unsteady:vision-fc1 FIRST_GPU_PATIENCE=4 FIRST_GPU_SECONDS=3000 run planted
+# ---- each fault in each kind of kernel: the report names the kernel, and has times of all stages by the default or by the library
+planted() { # planted FAULT KERNEL STEPS
+    local patience=4
+    [ "$1" != hang ] || patience=1
+    FIRST_GPU_PLANT=$1:$2 FIRST_GPU_STEPS=$3 FIRST_GPU_PATIENCE=$patience FIRST_GPU_TOOLS=none FIRST_GPU_SECONDS=3000 run "$1-$2"
+}
+named() { # named FAULT KERNEL STATUS
+    grep -qE "^$3 $2 " "$work/$1-$2/report.txt" && for stage in vision prefill decode; do
+        grep -qE "\"case\": \"stages [a-z]+ (default|library)\".*\"stage\": \"$stage\".*\"stage_ns\": [0-9]" "$work/$1-$2/first-gpu.jsonl" || return 1
+    done
+}
+for fault in hang illegal; do planted $fault k_attention_head128 4-4 & planted $fault k_decode_out 4-4 & planted $fault k_down_wgmma128 9-9 & done
+FIRST_GPU_PLANT=wrong:k_down_wgmma128,wrong:k_attention_head128,wrong:k_decode_out,unsteady:vision-fc1 FIRST_GPU_PATIENCE=6 FIRST_GPU_SECONDS=3000 run planted
+wait
+for kernel in k_attention_head128 k_decode_out k_down_wgmma128; do
+    ln -sfn planted "$work/wrong-$kernel"
+    check "a hang in $kernel" named hang $kernel HANG
+    check "an illegal access in $kernel" named illegal $kernel FAULT
+    check "a wrong value in $kernel" named wrong $kernel WRONG
+done
+check "after a failed canary of the default, the library; of wgmma, neither" bash -c 'grep -q "\"case\": \"stages all library\"" "$1/hang-k_decode_out/first-gpu.jsonl" &&
+    grep -q "\"case\": \"stages few wgmma\", \"step\": 9, \"status\": \"SKIPPED\", \"text\": \"the canary of wgmma failed" "$1/illegal-k_down_wgmma128/first-gpu.jsonl"' - "$work"
+check "only the steps that were wanted" bash -c '! grep -qE "\"step\": ([2-8]|1[0-2]), \"(status\": \"[^S]|case\": \"[^y])" "$1/hang-k_down_wgmma128/first-gpu.jsonl"' - "$work"
 jsonl=$work/planted/first-gpu.jsonl
+inside() { tar xzOf "$work"/planted/first-gpu-*.tar.gz "$1"; }
 check "every line is whole" python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$jsonl"
-check "one archive is left, below 2 MB" bash -c 'set -- "$1"/first-gpu-*.tar.gz; [ $# -eq 1 ] && [ "$(stat -c %s "$1")" -lt 2000000 ]' - "$work/planted"
-check "it has lines, report and logs" bash -c 'tar tzf "$1"/first-gpu-*.tar.gz | grep -cxE "first-gpu.jsonl|report.txt|log/info.txt|log/selftest.txt" | grep -qx 4' - "$work/planted"
-check "each case of the list has a line" bash -c 'cut -d" " -f3- "$1/log/cases.txt" | while read -r name; do grep -qF "\"case\": \"$name\"" "$1/first-gpu.jsonl" || exit 1; done' - "$work/planted"
-check "the fault is named by its kernel when launches are waited for" grep -q '"status": "FAULT".*CUDA_LAUNCH_BLOCKING=1: .*k_attention_head128' "$jsonl"
-check "the selftest ran, with the switch" grep -q '"case": "selftest", "step": 3, "status": "OK"' "$jsonl"
-check "each tool ran on a case" bash -c '[ "$(grep -cE "\"case\": \"(memcheck|racecheck|counters)\", \"step\": [67], \"status\": \"OK\"" "$1")" = 3 ]' - "$jsonl"
-check "what a tool found is a fault" grep -q '"case": "synccheck", "step": 6, "status": "FAULT", "text": "exit 9; ERROR SUMMARY: 1 error' "$jsonl"
-check "the counters are in the archive" bash -c 'tar xzOf "$1"/first-gpu-*.tar.gz log/counters.txt | grep -q "\"status\": \"OK\"" && tar xzOf "$1"/first-gpu-*.tar.gz log/counters.txt | grep -q dram__bytes' - "$work/planted"
+check "three files are left, the archive below 2 MB" bash -c 'set -- "$1"/*; [ $# -eq 3 ] && [ "$(stat -c %s "$1")" -lt 2000000 ]' - "$work/planted"
+check "the archive has lines, report and logs" [ "$(tar tzf "$work"/planted/first-gpu-*.tar.gz | grep -cxE "first-gpu.jsonl|report.txt|log/info.txt|log/selftest.txt")" = 4 ]
+check "each case of the list has a line" bash -c 'cut -d" " -f3- | while read -r name; do grep -qF "\"case\": \"$name\"" "$1" || exit 1; done' - "$jsonl" < <(inside log/cases.txt)
+check "the selftest ran, with the switch" grep -q '"case": "selftest", "step": 2, "status": "OK"' "$jsonl"
+check "each tool ran" [ "$(grep -cE '"case": "(memcheck|racecheck|counters-prefill|counters-decode)", "step": 1[01], "status": "OK"' "$jsonl")" = 4 ]
+check "what a tool found is a fault" grep -q '"case": "synccheck", "step": 10, "status": "FAULT", "text": "exit 9; ERROR SUMMARY: 1 error' "$jsonl"
+check "the counters are in the archive" bash -c 'text=$(cat) && grep -q dram__bytes <<<"$text" && grep -q "\"status\": \"OK\"" <<<"$text"' < <(inside log/counters-decode.txt)
 if python3 -c 'import torch' 2>/dev/null; then
-    check "torch's times are there, and stand next to ours" bash -c 'grep -q "\"step\": 8, .*\"yardstick_ns\": [0-9]" "$1" && sed "1,/^kernel /d" "$2" | grep -qE " [0-9.]+ x "' \
+    check "torch's times are there, and stand next to ours" bash -c 'grep -q "\"step\": 12, .*\"yardstick_ns\": [0-9]" "$1" && sed "1,/^kernel /d" "$2" | grep -qE " [0-9.]+ x "' \
         - "$jsonl" "$work/planted/report.txt"
 else
     echo 'skipped: the yardstick of the first run: python3 has no torch'
@@ -98,18 +122,13 @@ check "perfect times: nothing is flagged" bash -c '! grep -qE "wrong|worse|outsi
 check "perfect times: every constant's ratio is 1.00" [ "$(sed '1,/^constant /d;/^skipped/d' "$work/perfect.txt" | grep -c ' 1\.00 ')" = "$(sed '1,/^constant /d;/^skipped/d' "$work/perfect.txt" | wc -l)" ]
 made_up "$work/slow.jsonl" 2
 python3 tests/bench/gpu/first_report.py "$work/slow.jsonl" >"$work/slow.txt"
-check "six faults, six lines" [ "$(sed -n '2,/^kernel /p' "$work/slow.txt" | sed '$d' | cut -d' ' -f1 | sort | tr '\n' ' ')" = "FAULT FAULT HANG NONDETERMINISTIC SLOW WRONG " ]
-check "the hang is the route's" grep -q '^HANG route 3/482 .*first_gpu route 3/482$' "$work/slow.txt"
-check "the wrong value is that of the experts by wgmma" grep -qE '^WRONG k_[a-z_]+_wgmma128 [0-9]+x[0-9x]+ of 64 wgmma error .*first_gpu --seed [0-9]+ experts 3/482 wgmma$' "$work/slow.txt"
 check "the unsteady sum is that of fc1" grep -qE '^NONDETERMINISTIC gemm_bias .*tuned' "$work/slow.txt"
 check "the slow one is twice what was predicted" grep -qE '^SLOW gemm .* 2\.00 x predicted' "$work/slow.txt"
 sed 's/"stage_shape": "[^"]*"/"stage_shape": "13\/1922"/' "$work/slow.jsonl" >"$work/choose.jsonl"
 check "gpu-choose says what becomes of a switch" bash -c 'make gpu-choose FILE="$1" | grep -qE "^dependent   decode .*(becomes the default|can go)"' - "$work/choose.jsonl"
 
-# ---- the folder that is carried to a GPU, here with the emulated one; without a network where this user may take it away, and with little time
-pack=(make --no-print-directory B="$B" PACK="$work/pack" PACK_PROGRAMS="$B/emulated/vlmprof $B/emulated/first_gpu" "$work/pack/commit")
-check "the folder is packed" "${pack[@]}"
-check "it has all that it needs" bash -c 'cd "$1" && ls first_run.sh first_report.py predict.py gates.txt yardstick.py vlmprof first_gpu commit stb/stb_image.h stb/stb_image_write.h' - "$work/pack"
+# ---- the folder by itself; without a network where this user may take it away, and with little time
+check "it has all that it needs" bash -c 'cd "$1" && ls first_run.sh first_report.py predict.py gates.txt yardstick.py vlmprof first_gpu commit lib/libgomp.so.1' - "$work/pack"
 alone=()
 unshare -n true 2>/dev/null && alone=(unshare -n)
 check "it runs by itself, and ends when its time is over" bash -c 'cd "$1" && FIRST_GPU_SECONDS=12 FIRST_GPU_TOOLS=none "${@:2}" ./first_run.sh >out.txt 2>&1; grep -q "^send back: .*first-gpu-CUDAonCPUemulated-$(cat commit).tar.gz" out.txt' \

@@ -19,9 +19,10 @@ static void make_report(const struct results *results, int choice) {
     settings.budget = INFINITY;
     settings.min_accuracy = -INFINITY;
     report_make(&report, results, &settings);
-    report_form_write(&report, (report_form)(choice & 7), &out);
+    const report_form form = (report_form)((choice & 7) % FORM_COUNT);
+    report_form_write(&report, form, &out);
     MUST(out.data != NULL && vp_utf8_valid_bytes(out.data, out.bytes) == out.bytes);
-    if ((choice & 7) == FORM_JSON || (choice & 7) >= FORM_E1) MUST(vp_json_parse(out.data, out.bytes, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
+    if (form == FORM_JSON || form >= FORM_E1) MUST(vp_json_parse(out.data, out.bytes, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
     free(out.data);
     report_free(&report);
 }

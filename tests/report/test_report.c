@@ -403,7 +403,8 @@ static void test_warnings(void) {
     check_refused(run("best %%F/sets --budget_ms 1000 --dataset_name none"), 2, "none");
 }
 static void test_forms(void) {
-    static const char *const files[] = {"report.md", "report.csv", "e1_stage_decomposition.json", "e2_pareto_coupling.json"}; int columns = 0;
+    static const char *const files[] = {"report.txt", "report.csv", "e1_stage_decomposition.json", "e2_pareto_coupling.json"};
+    int columns = 0;
     check_case("CSV: a header and one row per configuration, all with the same number of columns");
     CHECK_INT(run("report %%F/made --csv"), 0);
     CHECK_INT(lines_of(last.out), 13);
@@ -414,16 +415,6 @@ static void test_forms(void) {
         CHECK_INT(commas, columns);
     }
     CHECK(columns > 60);
-    check_case("Markdown: rows of a table have as many columns as its header");
-    CHECK_INT(run("report %%F/made --markdown"), 0);
-    columns = 0;
-    for (char *line = strtok(last.out, "\n"); line; line = strtok(NULL, "\n")) {
-        int bars = 0;
-        for (char *p = line; *p; p++) bars += *p == '|';
-        if (*line != '|') { columns = 0; CHECK(*line == '#' || *line == '-' || !strncmp(line, "    ", 4)); continue; }
-        if (!columns) columns = bars;
-        CHECK_INT(bars, columns);
-    }
     check_case("a folder with all forms");
     CHECK_INT(run("report %%F/made --output_dir %%F/out/deep"), 0);
     CHECK_TEXT(last.out, "");
@@ -441,7 +432,7 @@ static void test_forms(void) {
     CHECK(!strstr(last.out, "no result file"));
     check_refused(run("report %%F/made/e2_pareto_coupling.json"), 3, "is a report");
     check_case("exit codes of report");
-    check_refused(run("report %%F/made --csv --json"), 2, "give only one of --markdown");
+    check_refused(run("report %%F/made --csv --json"), 2, "give only one of --csv");
     check_refused(run("report %%F/made --latency nothing"), 2, "total vision prefill decode ttft");
     check_refused(run("report %%F/made --output_dir %%F/stderr/x"), 5, "stderr");
     EXITS(run("report %%F/made --latency vision --percentile 99"), 0, out, "front of accuracy against P99 of T_vision_total");

@@ -52,12 +52,11 @@ static void test_twins(void) {
     server("gap_us=1000");
     run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 9 --quiet");
     kept("twins-none", 0);
-    check_case("ask: three images, each with its tokens by the rule; --twins for all and for the first");
+    check_case("ask: three images, each with its tokens by the rule; --twins for all of them");
     server("image_us=40000 gap_us=1000");
     run("ask samples/cat.jpg samples/astronaut.jpg samples/cat.jpg -p what " SERVER "--resize 280x280 --family qwen2_vl --twins 9");
     kept("twins-several", 0);
     run("ask samples/cat.jpg samples/astronaut.jpg -p what " SERVER "--resize 280x280 --family qwen2_vl --twins 9 --json --quiet");
-    CHECK(strstr(last.out, "\"T_first_image_outside\": 40") && strstr(last.out, "\"T_further_image_outside\": 40"));
     CHECK(strstr(last.out, "\"image\": null") && strstr(last.out, "\"images\": [") && strstr(last.out, "\"image_tokens_by_rule\": 200"));
     check_case("ask --twins --json: each pair, and the time to the first part of the stream");
     server("image_us=40000 gap_us=1000");

@@ -8,7 +8,7 @@
  * Tolerances: a sum of n rounded terms deviates by about unit * sqrt(n) * ||terms||, where unit = 2^-24 is fp32's largest relative rounding error. SAFETY times that is
  * allowed, and a result stored as bf16 may add its own rounding, 2^-8 of the value.
  *
- * TEST_CUDA: the GPU also sees the buffers, as managed memory; with TEST_EMULATED so does the GPU code that runs on the CPU. */
+ * TEST_CUDA: the GPU also sees the buffers, as page-locked memory of the host; with TEST_EMULATED so does the GPU code that runs on the CPU. */
 #ifndef EXPECT_H
 #define EXPECT_H
 
@@ -38,13 +38,13 @@ static inline void memory_free(unsigned char *memory) {
 enum { emulated = 0 };
 #ifdef TEST_CUDA
 /* from the CUDA runtime, whose header is not included here */
-extern int cudaMallocManaged(void **memory, size_t bytes, unsigned flags);
-extern int cudaFree(void *memory);
+extern int cudaMallocHost(void **memory, size_t bytes);
+extern int cudaFreeHost(void *memory);
 static inline unsigned char *memory_new(size_t bytes) {
     void *memory = NULL;
-    return cudaMallocManaged(&memory, bytes, 1) == 0 ? (unsigned char *)memory : NULL; /* 1: for all streams */
+    return cudaMallocHost(&memory, bytes) == 0 ? (unsigned char *)memory : NULL;
 }
-static inline void memory_free(unsigned char *memory) { cudaFree(memory); }
+static inline void memory_free(unsigned char *memory) { cudaFreeHost(memory); }
 #else
 static inline unsigned char *memory_new(size_t bytes) { return (unsigned char *)malloc(bytes); }
 static inline void memory_free(unsigned char *memory) { free(memory); }

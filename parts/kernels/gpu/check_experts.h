@@ -1,11 +1,11 @@
 /* check_experts.h - compares the experts' products by wgmma and by mma.sync on a few rows, when an engine opens
- * with VP_GPU_WGMMA; included by vlmprof_kernels.cu
+ * with VP_GPU_WGMMA and a model with experts; included by vlmprof_kernels.cu
  *
  * If a row differs by more than rounding, the engine uses mma.sync instead, and one note reports it. The
- * rows cover a short tile, no tile, and a tile with two warpgroups. There are more slices than stages in the ring, and
- * columns end inside a tile. */
+ * rows cover a short tile, no tile, and a tile with two warpgroups. There are more slices than stages in the ring,
+ * columns end inside a tile, and a block computes several tiles, so that its ring wraps from one to the next. */
 enum { VK_TRIAL_EXPERTS = 3, VK_TRIAL_ROWS = 71, VK_TRIAL_FEW = 5, VK_TRIAL_K = 320, VK_TRIAL_DIM = 136,
-       VK_TRIAL_DIM_PADDED = 160 };
+       VK_TRIAL_DIM_PADDED = 160, VK_TRIAL_BLOCKS = 2 };
 typedef struct vk_trial {
     uint16_t x[VK_TRIAL_ROWS][VK_TRIAL_K], up[VK_TRIAL_EXPERTS][2 * VK_TRIAL_DIM][VK_TRIAL_K],
         down[VK_TRIAL_EXPERTS][VK_TRIAL_K][VK_TRIAL_DIM_PADDED], hidden[VK_TRIAL_ROWS][VK_TRIAL_DIM_PADDED],
@@ -95,9 +95,9 @@ static int vk_trial_agrees(const vk_trial *one, const vk_trial *other) {
 static void vk_check_experts(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const vk_work before = queue->work;
+    const int multiprocessors = cuda->multiprocessors;
     vk_trial *by_tiles = vk_trial_new(), *by_wgmma = vk_trial_new(), *there = NULL;
-    vk_tiles_use(queue);
-    vk_wide_use(queue);
+    cuda->multiprocessors = VK_TRIAL_BLOCKS;
     if (!by_tiles || !by_wgmma) vk_cuda_check(queue, cudaErrorMemoryAllocation, "vk_check_experts", VK_HERE);
     else if (!queue->error && VK_TRY(cudaMalloc((void **)&there, sizeof *there))) {
         vk_trial_run(queue, there, by_tiles, 0);
@@ -111,4 +111,5 @@ static void vk_check_experts(vk_queue *queue) {
     free(by_tiles);
     free(by_wgmma);
     queue->work = before;
+    cuda->multiprocessors = multiprocessors;
 }

@@ -3,6 +3,9 @@
  * A kernel of a decode step lets its successor begin at once (vk_let_next_begin). The successor requests its first
  * weights, which are read-only, and then waits for the end of this kernel (vk_wait_for_last). Before that wait it may
  * read only data written before the step, and may not write. Every kernel waits, because the next one relies on it.
+ * After the wait, x is read by ordinary loads: the wait makes everything that earlier kernels wrote visible, and its
+ * "memory" keeps the loads behind it. selftest and test_model compare results with those of ordinary launches, bit by
+ * bit.
  * Both instructions do nothing without the launch attribute (VP_GPU_DEPENDENT off, or a chip before sm_90).
  * source: CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"; PTX ISA, griddepcontrol */
 #if defined(CUDA_ON_CPU)

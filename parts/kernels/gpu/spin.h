@@ -1,9 +1,12 @@
 /* spin.h - waits with a limit, included by vlmprof_kernels.cu
  *
- * A kernel that waits for an arrival that never comes would hang the device without a message. Built with
- * -DVK_SPIN_LIMIT=SECONDS (make first-gpu), waiting for an mbarrier traps after that time. The first thread to trap
- * records where it waited in host memory, which survives the context. */
-#if defined(VK_SPIN_LIMIT) && !defined(CUDA_ON_CPU)
+ * A kernel that waits for an arrival that never comes would hang the device without a message. Waiting for an mbarrier
+ * traps after VK_SPIN_LIMIT seconds; no other code of a kernel waits in a loop. The first thread to trap records where
+ * it waited in host memory, which survives the context. The emulator reports a deadlock instead. */
+#ifndef VK_SPIN_LIMIT
+#define VK_SPIN_LIMIT 10
+#endif
+#ifndef CUDA_ON_CPU
 typedef struct vk_stuck { unsigned count, block, thread, phase; unsigned long long place; } vk_stuck;
 static __device__ vk_stuck *vk_stuck_there;
 static vk_stuck *vk_stuck_here; /* one per process, in mapped host memory */
@@ -39,10 +42,13 @@ static cudaError_t vk_spin_open(void) {
 static void vk_spin_tell(char *text, size_t capacity) {
     size_t used = strlen(text);
     if (vk_stuck_here && vk_stuck_here->count)
-        snprintf(text + used, capacity - used, "; waited %d s: block %u thread %u phase %u at 0x%llx", VK_SPIN_LIMIT,
+        snprintf(text + used, capacity - used,
+                 "; a kernel of --gpu wgmma waited %d s: block %u thread %u phase %u at 0x%llx", VK_SPIN_LIMIT,
                  vk_stuck_here->block, vk_stuck_here->thread, vk_stuck_here->phase, vk_stuck_here->place);
 }
+static void vk_spin_forget(void) { vk_stuck_here = NULL; } /* a reset of the device freed it */
 #else
 static cudaError_t vk_spin_open(void) { return cudaSuccess; }
+static void vk_spin_forget(void) {}
 static void vk_spin_tell(char *text, size_t capacity) { (void)text; (void)capacity; }
 #endif

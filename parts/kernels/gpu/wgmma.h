@@ -36,6 +36,7 @@ enum {
 #define vk_wgmma_fence cuda_on_cpu_wgmma_fence
 #define vk_wgmma_commit cuda_on_cpu_wgmma_commit
 #define vk_wgmma_wait cuda_on_cpu_wgmma_wait
+#define VK_WGMMA_TIE(sums) ((void)0)
 #define VK_MORE_REGISTERS(count) ((void)0)
 #define VK_FEWER_REGISTERS(count) ((void)0)
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -55,25 +56,19 @@ FN void vk_barrier_expect(uint64_t *barrier, unsigned bytes) {
                  "r"(bytes)
                  : "memory");
 }
-/* waits until the phase of this parity is over */
-#ifdef VK_SPIN_LIMIT
+/* Returns 1 if the phase of this parity is over; waits for it, but not long. */
+FN unsigned vk_barrier_try(const uint64_t *barrier, unsigned parity) {
+    unsigned is_over;
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(is_over) : "r"((unsigned)vk_shared_address(barrier)), "r"(parity) : "memory");
+    return is_over;
+}
+/* waits until it is over, at most VK_SPIN_LIMIT seconds; reads the clock only if it has to wait */
 FN void vk_barrier_wait(const uint64_t *barrier, unsigned parity) {
+    if (vk_barrier_try(barrier, parity)) return;
     const unsigned long long since = vk_spin_begin();
-    for (unsigned over = 0; !over;) {
-        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p;\n}" : "=r"(over)
-                     : "r"((unsigned)vk_shared_address(barrier)), "r"(parity)
-                     : "memory");
-        if (!over) vk_spin(since, parity, vk_shared_address(barrier));
-    }
+    while (!vk_barrier_try(barrier, parity)) vk_spin(since, parity, vk_shared_address(barrier));
 }
-#else
-FN void vk_barrier_wait(const uint64_t *barrier, unsigned parity) {
-    asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
-                 "@!p bra wait;\n}" ::"r"((unsigned)vk_shared_address(barrier)), "r"(parity)
-                 : "memory");
-}
-#endif
 FN void vk_fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 FN void vk_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -88,6 +83,9 @@ FN void vk_wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" 
 #define VK_FEWER_REGISTERS(count) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))
 #define VK_F4(i) "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
 #define VK_F16(i) VK_F4(i), VK_F4(i + 1), VK_F4(i + 2), VK_F4(i + 3)
+/* ties the sums to the wait before it, so that the compiler cannot move an access to them ahead of the wait */
+#define VK_WGMMA_TIE(sums) \
+    VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) asm volatile("" : VK_F4(i)::"memory")
 /* sums [64][256] of a warpgroup = (onto: +=) a b; a, b: descriptors of 16 columns of A (64 rows) and B (256 rows) */
 FN void vk_wgmma(float (*sums)[4], uint64_t a, uint64_t b, int onto) {
     asm volatile(
@@ -274,11 +272,13 @@ FN void vk_wide_sums(vk_ring *ring, int steps, int group, float (*sums)[4]) {
         VK_UNROLL for (int k = 0; k < VK_WIDE_DEPTH / 16; k++) vk_wgmma(sums, a + 2 * k, b + 2 * k, 1);
         vk_wgmma_commit();
         vk_wgmma_wait(1); /* the previous slice has been read */
+        VK_WGMMA_TIE(sums);
         if (before >= 0) vk_ring_free(ring, before);
         before = ring->stage;
         vk_ring_next(ring);
     }
     vk_wgmma_wait(0);
+    VK_WGMMA_TIE(sums);
     vk_ring_free(ring, before);
 }
 /* Stores two neighbouring values of a row. CHECKED 0: both columns exist, in one aligned vector. */

@@ -5,19 +5,52 @@
  *
  * It is compiled with the kernels, so that operations are captured and timed as the engine sends them, and by -DVK_SPIN_LIMIT with waits that end.
  * Inputs are drawn from a fresh seed; outputs are NaN before each run and all buffers have canaries around them; an operation runs three times and must
- * give the same bits. Every output is compared with a plain fp32 kernel, 256 of them with fp64 sums on the host. Time: the median of 30 replays of a
- * graph, whose operands rotate over three times the second-level cache. Emulated (tests/engine/test_first_gpu.sh) FIRST_GPU_PLANT=FAULT:WORD,.. plants
- * hang, fault, wrong or unsteady in the cases whose name has the word. */
+ * give the same bits. Every output is compared with a plain fp32 kernel, those of decode with fp64 sums on the host. Time: the median of 30 replays of a
+ * graph, whose operands rotate over three times the second-level cache. Ended by SIGTERM it says which kernel was sent last. Emulated
+ * (tests/engine/test_first_gpu.sh) FIRST_GPU_PLANT=FAULT:WORD,.. plants hang, illegal or wrong in the kernel, unsteady in the cases of that name. */
+#ifdef CUDA_ON_CPU
+#undef CUDA_LAUNCH
+#define CUDA_LAUNCH(kernel, grid, threads, shared, stream, ...) \
+    (plant_before(#kernel), cuda_on_cpu::launch(#kernel, kernel, grid, threads, shared, stream, __VA_ARGS__), plant_after(#kernel, stream, __VA_ARGS__))
+static int planted(const char *fault, const char *name) {
+    char list[200], *rest = list;
+    size_t length = strlen(fault);
+    snprintf(list, sizeof list, "%s", getenv("FIRST_GPU_PLANT") ? getenv("FIRST_GPU_PLANT") : "");
+    for (char *plant = strtok_r(list, ",", &rest); plant; plant = strtok_r(NULL, ",", &rest))
+        if (!strncmp(plant, fault, length) && plant[length] == ':' && strstr(name, plant + length + 1)) return 1;
+    return 0;
+}
+static void plant_before(const char *kernel) {
+    while (planted("hang", kernel)) pause();
+    if (planted("illegal", kernel)) cuda_on_cpu_fail("illegal", 1);
+}
+/* what a kernel writes to: its first argument that is such a pointer, or that has one */
+template <class T> static void *plant_target(T *to, int) { return std::is_const<T>::value ? NULL : (void *)(size_t)to; }
+template <class T> static auto plant_target(const T &to, int) -> decltype((void *)to.y) { return (void *)to.y; }
+template <class T> static void *plant_target(const T &, long) { return NULL; }
+template <class... A> static void plant_after(const char *kernel, cudaStream_t stream, const A &...arguments) {
+    void *to = NULL;
+    if (!planted("wrong", kernel)) return;
+    ((to = to ? to : plant_target(arguments, 0)), ...);
+    cudaMemsetAsync(to, 0x41, 4, stream);
+}
+#else
+#define planted(fault, name) 0
+#endif
+#define vk_gpu_code vk_gpu_code_itself /* below: one that tells which queue is open */
 #include "vlmprof_kernels.cu"
+#undef vk_gpu_code
 
 #include "engine/engine_internal.h"
 #include "vlmprof_checkpoint.h"
+#include <signal.h>
+#include <unistd.h>
 #include <time.h>
 
-enum { SAMPLES = 256, REPLAYS = 30, SETS_MOST = 16, BUFFERS_MOST = 512, CANARY = 512, LAUNCHES = 1 << 15, EXPERTS = 64, TOP_K = 8, RUNS = 15, BLOCKS_FEW = 4 };
+enum { REPLAYS = 30, SETS_MOST = 16, BUFFERS_MOST = 512, CANARY = 512, LAUNCHES = 1 << 15, EXPERTS = 64, TOP_K = 8, RUNS = 15, BLOCKS_FEW = 4 };
 static struct first {
     char name[160];
-    int tiny;
+    int tiny, guilty; /* guilty: the launch whose result was wrong, if that is known; else -1 */
     unsigned seed;
     const vk_backend *backend;
     vk_queue *queue;
@@ -26,6 +59,19 @@ static struct first {
     struct { char *from; size_t bytes; } buffer[BUFFERS_MOST];
     int buffers;
 } f;
+static vk_backend itself[2];
+static vp_result open_itself(const vk_setup *setup, vk_queue **queue, vp_error *error) {
+    vp_result result = vk_gpu_code_itself()->open(setup, queue, error);
+    if (result == VP_OK) f.queue = *queue;
+    return result;
+}
+extern "C" const vk_backend *vk_gpu_code(void) {
+    itself[0] = *vk_gpu_code_itself();
+    itself[1] = *itself[0].library;
+    itself[0].open = itself[1].open = open_itself;
+    itself[0].library = &itself[1];
+    return itself;
+}
 typedef struct gpu_way { const char *word; uint32_t bit; int same_bits; vp_weights weights; } gpu_way;
 #define WAY(name, bit, word, same_bits) { word, bit, same_bits, VP_WEIGHTS_BF16 },
 static const gpu_way WAYS[] = { { "default", 0, 1, VP_WEIGHTS_BF16 }, VP_GPU_SWITCHES(WAY) { "int8", 0, 0, VP_WEIGHTS_INT8 }, { "int4", 0, 0, VP_WEIGHTS_INT4 } };
@@ -64,25 +110,6 @@ static void settle(void) {
     f.backend->mark(f.queue, 0, NULL);
     if (f.backend->wait(f.queue, 0, &error) != VP_OK) die(error.where, error.text);
 }
-static int planted(const char *fault) {
-#ifdef CUDA_ON_CPU
-    char list[200], *rest = list;
-    size_t length = strlen(fault);
-    snprintf(list, sizeof list, "%s", getenv("FIRST_GPU_PLANT") ? getenv("FIRST_GPU_PLANT") : "");
-    for (char *plant = strtok_r(list, ",", &rest); plant; plant = strtok_r(NULL, ",", &rest))
-        if (!strncmp(plant, fault, length) && plant[length] == ':' && strstr(f.name, plant + length + 1)) return 1;
-    return 0;
-#else
-    (void)fault;
-    return 0;
-#endif
-}
-static void plant_before(void) {
-    while (planted("hang")) pause();
-#ifdef CUDA_ON_CPU
-    if (planted("fault")) cuda_on_cpu_fail("illegal", 1);
-#endif
-}
 
 /* -------------------------------------------------------------------------------------------------------------------------------------- buffers */
 static void *room(size_t bytes) {
@@ -119,22 +146,6 @@ KERNEL(k_first_draw, void *to, unsigned seed, int rows, int k, int ld, float siz
         EACH(i, ld) vk_put(to, (size_t)row * (size_t)ld + (size_t)i,
                            i < k ? size * ((float)(first_hash((unsigned)(row * ld + i), seed) >> 8) / 8388608.0f - 1.0f) : 0.0f, wide);
 }
-KERNEL(k_first_bytes, unsigned *to, unsigned seed, int words) {
-    EACH(i, words) to[BLK * (size_t)words + (size_t)i] = first_hash((unsigned)(BLK * (size_t)words + (size_t)i), seed);
-}
-/* Integer weights by the definition of their format, from which the judges read them; the kernels under test unpack them in their own ways. 8 bits: signed
- * bytes; 4 bits: of the eight values in a word, value 2 i is nibble i and value 2 i + 1 nibble i + 4, 8 is zero. Each VK_QUANT_BLOCK have a scale. */
-#define FIRST_NIBBLE(at) ((at) % 2 * 4 + (at) % 8 / 2)
-#define FIRST_INTEGER(packed, at, bits) \
-    ((bits) == 8 ? (int)((const signed char *)(packed))[at] \
-                 : (((const unsigned char *)(packed))[(at) / 8 * 4 + FIRST_NIBBLE(at) / 2] >> FIRST_NIBBLE(at) % 2 * 4 & 15) - 8)
-/* scales are powers of two, so bf16 has the values exactly */
-KERNEL(k_first_widen, void *to, const void *packed, const uint16_t *scales, int k, int bits) {
-    EACH(i, k) {
-        const size_t at = BLK * (size_t)k + (size_t)i;
-        vk_put(to, at, (float)FIRST_INTEGER(packed, at, bits) * vk_b2f(scales[at / VK_QUANT_BLOCK]), 0);
-    }
-}
 static unsigned draws;
 static void *drawn(int rows, int k, int ld, float size, int wide) {
     void *to = room((size_t)rows * (size_t)ld * (wide ? 4 : 2));
@@ -149,7 +160,9 @@ FN float first_wrong(float got, double want, double scale, int k, int is_bf16, d
     double tolerance = scale * (k / 16 + 4) * 1.2e-7 + (is_bf16 ? fabs(want) / 256.0 : 0.0) + more + 1e-30, d = fabs((double)got - want);
     return d <= tolerance * 1e9 ? (float)(d / tolerance) : INFINITY;
 }
-typedef struct first_linear { const void *y; const uint16_t *x, *w; const float *bias; int ldy, ldx, n, k, k_padded, epilogue, wide; float before; } first_linear;
+typedef struct first_linear {
+    const void *y; const uint16_t *x, *w; const float *bias; int ldy, ldx, n, k, k_padded, epilogue, wide; float before; const float *added;
+} first_linear;
 KERNEL(k_first_linear, float *worst, first_linear job) {
     float most = 0.0f;
     EACH_MAX(c, job.n, most) {
@@ -160,7 +173,7 @@ KERNEL(k_first_linear, float *worst, first_linear job) {
             sum += product;
             scale += fabsf(product);
         }
-        value = job.epilogue == VK_ADD_F32 ? sum + job.before : gelu ? vk_quickgelu(sum) : sum;
+        value = job.epilogue == VK_ADD_F32 ? sum + (job.added ? job.added[c] : job.before) : gelu ? vk_quickgelu(sum) : sum;
         /* a bias, and what an activation of its own launch reads, may be rounded to bf16; its slope is below 1.1 */
         wrong = first_wrong(vk_get(job.y, BLK * (size_t)job.ldy + (size_t)c, job.wide), value, 1.1 * scale, job.k, !job.wide,
                             bias / 256.0 + (gelu ? 1.1 * fabs((double)sum) / 256.0 : 0.0));
@@ -171,8 +184,8 @@ KERNEL(k_first_linear, float *worst, first_linear job) {
 }
 typedef struct first_experts {
     const uint16_t *x, *up, *down, *hidden, *y;
-    const float *share, *stream;
-    const int32_t *list, *index, *slot_row;
+    const float *share;
+    const int32_t *list, *index;
     size_t up_stride, down_stride; /* bytes */
     int ldx, ldh, ldy, d, dim, k_padded, dim_padded, top_k;
 } first_experts;
@@ -214,22 +227,6 @@ KERNEL(k_first_down, float *worst, first_experts job) {
     most = block_max(most);
     if (TID == 0) worst[BLK] = most;
 }
-/* stream was 0 before */
-KERNEL(k_first_sum, float *worst, first_experts job) {
-    float most = 0.0f;
-    EACH_MAX(c, job.d, most) {
-        float sum = 0.0f, scale = 0.0f, wrong;
-        for (int j = 0; j < job.top_k; j++) {
-            float v = vk_b2f(job.y[(size_t)job.slot_row[BLK * (size_t)job.top_k + (size_t)j] * (size_t)job.ldy + (size_t)c]);
-            sum += v;
-            scale += fabsf(v);
-        }
-        wrong = first_wrong(job.stream[BLK * (size_t)job.d + (size_t)c], sum, scale, 64, 0, 0.0);
-        most = wrong > most ? wrong : most;
-    }
-    most = block_max(most);
-    if (TID == 0) worst[BLK] = most;
-}
 typedef struct first_attention { const uint16_t *y, *q, *k, *v; int tokens, heads, head_dim, ldy, ld, causal; } first_attention;
 KERNEL(k_first_attention, float *worst, first_attention job) {
     SHARED float weight[2048];
@@ -261,42 +258,6 @@ KERNEL(k_first_attention, float *worst, first_attention job) {
     most = block_max(most);
     if (TID == 0) worst[BLK] = most;
 }
-/* the chosen experts are those of the largest logits, but for ties within rounding, and their weights a softmax's */
-typedef struct first_route { const float *x, *norm, *w, *weight; const int32_t *index; int k, k_padded, experts, top_k; float eps; } first_route;
-KERNEL(k_first_route, float *worst, first_route job) {
-    SHARED float logit[256];
-    SHARED float slack[256];
-    const float *x = job.x + BLK * (size_t)job.k;
-    float squares = 0.0f, most = 0.0f, all = 0.0f, top = -INFINITY;
-    EACH_SUM(i, job.k, squares) squares += x[i] * x[i];
-    squares = 1.0f / sqrtf(block_sum(squares) / (float)job.k + job.eps);
-    EACH(e, job.experts) {
-        float sum = 0.0f, scale = 0.0f;
-        for (int i = 0; i < job.k; i++) {
-            float product = job.norm[i] * (x[i] * squares) * job.w[(size_t)e * (size_t)job.k_padded + (size_t)i];
-            sum += product;
-            scale += fabsf(product);
-        }
-        logit[e] = sum;
-        slack[e] = scale * (float)job.k * 1.2e-7f;
-    }
-    SYNC();
-    for (int e = 0; e < job.experts; e++) top = logit[e] > top ? logit[e] : top;
-    for (int e = 0; e < job.experts; e++) all += expf(logit[e] - top);
-    EACH_MAX(j, job.top_k, most) {
-        int e = job.index[BLK * (size_t)job.top_k + (size_t)j], larger = 0;
-        float wrong = INFINITY;
-        if (e >= 0 && e < job.experts) {
-            float want = expf(logit[e] - top) / all;
-            for (int i = 0; i < job.experts; i++) larger += logit[i] > logit[e] + slack[i] + slack[e];
-            for (int i = 0; i < j; i++) larger += (job.index[BLK * (size_t)job.top_k + (size_t)i] == e) * job.experts;
-            wrong = larger <= j ? first_wrong(job.weight[BLK * (size_t)job.top_k + (size_t)j], want, want, 256, 0, want * 1e-4) : INFINITY;
-        }
-        most = wrong > most ? wrong : most;
-    }
-    most = block_max(most);
-    if (TID == 0) worst[BLK] = most;
-}
 
 /* ----------------------------------------------------------------------------------------------------------------------------------- operations */
 typedef struct op {
@@ -304,23 +265,32 @@ typedef struct op {
     char shape[64];
     void (*send)(int set);   /* what is measured, on one set of operands */
     void (*reset)(int set);  /* what outputs contain before it; NULL: NaN */
-    void (*judge)(float *worst); /* the same of set 0 */
+    double (*judge)(float *judged); /* the largest error of set 0, in tolerances */
     int judged;              /* blocks of the judge */
-    double sampled;          /* the largest error of SAMPLES outputs against fp64, in tolerances */
     int sets;
     struct { void *at; size_t bytes; } out[4]; /* of set 0 */
 } op;
-static double worst_of(void (*judge)(float *), int blocks) {
-    float *there = (float *)room((size_t)blocks * sizeof(float)), *here = (float *)malloc((size_t)blocks * sizeof(float));
+/* what judges wrote: the largest error of all blocks */
+static double largest(const float *there, int blocks) {
+    float *here = (float *)malloc((size_t)blocks * sizeof(float));
     double worst = 0.0;
-    judge(there);
     CHECK(cudaGetLastError());
-    CHECK(cudaStreamSynchronize(f.cuda->stream));
     move(here, there, (size_t)blocks * sizeof(float), cudaMemcpyDeviceToHost);
     for (int i = 0; i < blocks; i++) if (!((double)here[i] <= worst)) worst = (double)here[i];
     free(here);
     return worst;
 }
+/* of the results of several launches; the first wrong one is guilty */
+static double worst_of(const double *each, int count) {
+    double worst = 0.0;
+    for (int i = count - 1; i >= 0; i--) {
+        if (!(each[i] <= worst)) worst = each[i];
+        if (!(each[i] <= 1.0)) f.guilty = i;
+    }
+    return worst;
+}
+#define JUDGE(kernel, blocks, job) \
+    (CUDA_LAUNCH(kernel, (unsigned)(blocks), 256u, (size_t)0, f.cuda->stream, judged, job), largest(judged, (int)(blocks)))
 static void put_launches(const op *o) {
     static vp_launch log[64];
     f.queue->dry = 1;
@@ -333,6 +303,7 @@ static void put_launches(const op *o) {
         printf("%s[\"%s\", %u, [%d, %d, %d, %d], %llu, %llu]", i ? ", " : "", log[i].name, log[i].grid, (int)log[i].shape[0], (int)log[i].shape[1],
                (int)log[i].shape[2], (int)log[i].shape[3], (unsigned long long)log[i].flops, (unsigned long long)log[i].bytes);
     printf("]");
+    if (f.guilty >= 0 && f.guilty < f.queue->log_count) put_text("kernel", log[f.guilty].name);
     f.queue->dry = 0;
     f.queue->log = NULL;
     f.queue->log_count = 0;
@@ -368,12 +339,11 @@ static void run_once(const op *o, int run) {
     if (o->reset) o->reset(0);
     o->send(0);
     settle();
-    if (o->out[0].at && ((planted("wrong")) || (run == 1 && planted("unsteady")))) fill(o->out[0].at, 0x41, 2);
+    if (run == 1 && planted("unsteady", f.name)) fill(o->out[0].at, 0x41, 2);
 }
 static void run_op(op *o) {
     char *before[4] = { NULL }, *now[4] = { NULL };
     int steady = 1, live;
-    plant_before();
     for (int i = 0; i < 4; i++) {
         before[i] = (char *)malloc(o->out[i].bytes + 1);
         now[i] = (char *)malloc(o->out[i].bytes + 1);
@@ -386,8 +356,8 @@ static void run_op(op *o) {
             steady &= !run || !memcmp(now[i], before[i], o->out[i].bytes);
         }
     }
-    double worst = worst_of(o->judge, o->judged);
-    if (!(o->sampled <= worst)) worst = o->sampled;
+    f.guilty = -1;
+    double worst = o->judge((float *)room((size_t)(o->judged + 1) * sizeof(float)));
     live = canaries_live();
     begin_line(!steady ? "NONDETERMINISTIC" : !(worst <= 1.0) || !live ? "WRONG" : "OK");
     put_text("stage", o->stage);
@@ -414,18 +384,21 @@ static void open_queue(const gpu_way *way, int tokens, int heads, int head_dim) 
     memset(&extent, 0, sizeof extent);
     setup.gpu = way->bit;
     extent.marks = 8;
-    extent.quant_k = 8192;
-    extent.quant_values = 64 << 20;
     extent.experts = EXPERTS;
     extent.vit.tokens = extent.llm.tokens = tokens;
     extent.vit.heads = extent.vit.kv_heads = extent.llm.heads = extent.llm.kv_heads = heads;
     extent.vit.head_dim = extent.llm.head_dim = head_dim;
     if (f.backend->open(&setup, &f.queue, &error) != VP_OK) die(error.where, error.text);
     f.cuda = vk_cuda_of(f.queue);
+    const auto encode = f.cuda->encode;
     size_t scratch = vk_round_up(f.backend->scratch_bytes(f.queue, &extent), 256);
     void *memory = f.backend->allocate(f.queue, scratch);
-    if (!memory || !f.backend->use(f.queue, &extent, memory)) die("open", "no memory");
+    if (!memory || !f.backend->use(f.queue, &extent, memory)) {
+        settle(); /* dies of the queue's own error, if there is one */
+        die("open", "no memory");
+    }
     settle();
+    f.cuda->encode = encode; /* by wgmma whatever its self-check found, so that it shows which result is wrong */
 }
 
 /* ---- a linear layer of vision or prefill */
@@ -434,7 +407,7 @@ static const linear_kind LINEARS[] = { { "vision-qkv", 3072, 1024, 1, VK_STORE, 
     { "vision-fc1", 4096, 1024, 1, VK_QUICKGELU, 1 }, { "vision-fc2", 1024, 4096, 1, VK_ADD_F32, 1 },
     { "prefill-qkv", 6144, 2048, 0, VK_STORE_F32, 0 }, { "prefill-out", 2048, 2048, 0, VK_ADD_F32, 0 } };
 static const struct { const char *name; int views, tokens; } SHAPES[] = { { "3/482", 3, 482 }, { "7/1058", 7, 1058 }, { "13/1922", 13, 1922 } };
-static struct { vk_linear w[SETS_MOST]; void *x[SETS_MOST], *y[SETS_MOST], *dense; const linear_kind *kind; int m, wide; size_t y_bytes; } lin;
+static struct { vk_linear w[SETS_MOST]; void *x[SETS_MOST], *y[SETS_MOST]; const linear_kind *kind; int m, wide; size_t y_bytes; } lin;
 static void send_linear(int i) { f.backend->linear(f.queue, lin.y[i], lin.w[i].n, lin.x[i], lin.w[i].k_padded, lin.m, &lin.w[i], lin.kind->epilogue); }
 static void reset_linear(int i) {
     if (lin.kind->epilogue == VK_ADD_F32) fill(lin.y[i], 0x3f, lin.y_bytes); /* 0x3f3f3f3f = 0.747 */
@@ -446,66 +419,14 @@ static float before_linear(void) {
     memcpy(&value, &bits, sizeof value);
     return value;
 }
-static void judge_linear(float *worst) {
+static double judge_linear(float *judged) {
     const vk_linear *w = &lin.w[0];
-    first_linear job = { lin.y[0], (const uint16_t *)lin.x[0], (const uint16_t *)(w->bits ? lin.dense : w->weights), w->bias, w->n, w->k_padded, w->n, w->k, w->k_padded,
-                         (int)lin.kind->epilogue, lin.wide, before_linear() };
-    CUDA_LAUNCH(k_first_linear, (unsigned)lin.m, 256u, (size_t)0, f.cuda->stream, worst, job);
-}
-/* SAMPLES outputs against sums in fp64 on the host, of layers whose result is the sum alone or added to */
-static double sample_linear(void) {
-    const vk_linear *w = &lin.w[0];
-    size_t row = (size_t)w->k_padded * 2, packed = w->bits ? row * (size_t)w->bits / 16 : row, scales = (size_t)w->k_padded / VK_QUANT_BLOCK;
-    uint16_t *x = (uint16_t *)malloc(row), *v = (uint16_t *)malloc(row), *scale = (uint16_t *)malloc(scales * 2);
-    double worst = 0.0;
-    if (lin.kind->epilogue == VK_QUICKGELU) { free(x); free(v); free(scale); return 0.0; }
-    reset_linear(0);
-    send_linear(0);
-    settle();
-    for (int i = 0; i < (f.tiny ? 16 : SAMPLES); i++) {
-        size_t r = (size_t)i * 7919 % (size_t)lin.m, c = (size_t)i * 104729 % (size_t)w->n;
-        double sum = 0.0, size = 0.0, got, tolerance;
-        float bias = 0.0f;
-        uint32_t bits = 0;
-        move(x, (const char *)lin.x[0] + r * row, row, cudaMemcpyDeviceToHost);
-        move(v, (const char *)w->weights + c * packed, packed, cudaMemcpyDeviceToHost);
-        if (w->bits) move(scale, w->scales + c * scales, scales * 2, cudaMemcpyDeviceToHost);
-        move(&bits, (const char *)lin.y[0] + (r * (size_t)w->n + c) * (lin.wide ? 4 : 2), lin.wide ? 4 : 2, cudaMemcpyDeviceToHost);
-        if (w->bias) move(&bias, w->bias + c, sizeof bias, cudaMemcpyDeviceToHost);
-        for (int j = 0; j < w->k; j++) {
-            double product = vk_trial_value(x[j])
-                             * (w->bits ? FIRST_INTEGER(v, (size_t)j, w->bits) * vk_trial_value(scale[j / VK_QUANT_BLOCK]) : vk_trial_value(v[j]));
-            sum += product;
-            size += fabs(product);
-        }
-        sum += (double)bias + (lin.kind->epilogue == VK_ADD_F32 ? (double)before_linear() : 0.0);
-        if (lin.wide) { float value; memcpy(&value, &bits, sizeof value); got = (double)value; } else got = vk_trial_value((uint16_t)bits);
-        tolerance = 1.1 * (size + fabs((double)bias) + 1.0) * (w->k / 16 + 4) * 1.2e-7 + fabs((double)bias) / 256.0 + (lin.wide ? 0.0 : fabs(sum) / 256.0);
-        if (!(fabs(got - sum) / tolerance <= worst)) worst = fabs(got - sum) / tolerance;
-    }
-    free(x);
-    free(v);
-    free(scale);
-    return worst;
-}
-static void widen(void *to, const vk_linear *w) {
-    CUDA_LAUNCH(k_first_widen, (unsigned)w->n, 256u, (size_t)0, f.cuda->stream, to, w->weights, w->scales, w->k_padded, w->bits);
-    CHECK(cudaGetLastError());
-}
-static size_t quantised_bytes(int n, int k, int bits) { return (size_t)n * (size_t)k * (size_t)bits / 8 + (size_t)n * (size_t)(k / VK_QUANT_BLOCK) * 2; }
-static void quantise_linear(vk_linear *w, char *at, int bits) {
-    size_t bytes = (size_t)w->n * (size_t)w->k_padded * (size_t)bits / 8, scales = (size_t)w->n * (size_t)(w->k_padded / VK_QUANT_BLOCK);
-    uint16_t *scale = (uint16_t *)malloc(scales * 2);
-    for (size_t i = 0; i < scales; i++) scale[i] = (uint16_t)((bits == 8 ? 0x3b80u : 0x3d80u) + ((unsigned)i % 3) * 0x80u);
-    CUDA_LAUNCH(k_first_bytes, (unsigned)w->n, 256u, (size_t)0, f.cuda->stream, (unsigned *)(void *)at, f.seed + ++draws, (int)(bytes / (size_t)w->n / 4));
-    move(at + bytes, scale, scales * 2, cudaMemcpyHostToDevice);
-    free(scale);
-    w->weights = at;
-    w->scales = (uint16_t *)(void *)(at + bytes);
-    w->bits = bits;
+    first_linear job = { lin.y[0], (const uint16_t *)lin.x[0], (const uint16_t *)w->weights, w->bias, w->n, w->k_padded, w->n, w->k, w->k_padded,
+                         (int)lin.kind->epilogue, lin.wide, before_linear(), NULL };
+    return JUDGE(k_first_linear, lin.m, job);
 }
 static void case_linear(const linear_kind *kind, int shape, const gpu_way *way) {
-    int n = f.tiny ? kind->n / 8 : kind->n, k = f.tiny ? kind->k / 4 : kind->k, bits = way->weights == VP_WEIGHTS_INT8 ? 8 : way->weights == VP_WEIGHTS_INT4 ? 4 : 0;
+    int n = f.tiny ? kind->n / 8 : kind->n, k = f.tiny ? kind->k / 4 : kind->k;
     op o;
     memset(&o, 0, sizeof o);
     lin.kind = kind;
@@ -526,9 +447,7 @@ static void case_linear(const linear_kind *kind, int shape, const gpu_way *way) 
         }
         lin.x[i] = drawn(lin.m, k, k, 1.0f, 0);
         lin.y[i] = room(lin.y_bytes);
-        if (bits) quantise_linear(w, (char *)room(quantised_bytes(n, k, bits)), bits);
     }
-    if (bits) widen(lin.dense = room((size_t)n * (size_t)k * 2), &lin.w[0]);
     o.stage = kind->vision ? "vision" : "prefill";
     o.way = way->word;
     snprintf(o.shape, sizeof o.shape, "%dx%dx%d", lin.m, n, k);
@@ -538,46 +457,33 @@ static void case_linear(const linear_kind *kind, int shape, const gpu_way *way) 
     o.judged = lin.m;
     o.out[0].at = lin.y[0];
     o.out[0].bytes = lin.y_bytes;
-    if (!planted("hang") && !planted("fault")) o.sampled = sample_linear();
     run_op(&o);
 }
 
-/* ---- experts: both products and the sum, for uniform choices of prompts and for a skewed one with tiles that are empty, whole, and one row more */
-static struct { vk_experts_job job; vk_linear up, down; int32_t *index; const uint16_t *up_values, *down_values; size_t up_stride, down_stride; int tokens, dim, d; } ex;
+/* ---- experts: both products, for uniform choices of prompts and for a skewed one with tiles that are empty, whole, and one row more */
+static struct { vk_experts_job job; vk_linear up, down; int32_t *index; int tokens, dim, d; } ex;
 static void send_experts(int i) { (void)i; f.backend->experts(f.queue, &ex.job); }
 static void reset_experts(int i) {
     (void)i;
     poison(ex.job.y, (size_t)ex.job.pairs * (size_t)ex.job.ldy * 2);
     fill(ex.job.stream, 0, (size_t)ex.tokens * (size_t)ex.d * 4);
 }
-static void judge_experts(float *worst) {
+static double judge_experts(float *judged) {
     const vk_experts_job *job = &ex.job;
-    first_experts e = { (const uint16_t *)job->x, ex.up_values, ex.down_values, (const uint16_t *)job->hidden, (const uint16_t *)job->y, job->weight, job->stream,
-                        job->list, ex.index, job->slot_row, ex.up_stride, ex.down_stride, job->ldx, ex.down.k_padded, job->ldy, ex.d, ex.dim, ex.up.k_padded,
-                        ex.down.k_padded, job->top_k };
-    CUDA_LAUNCH(k_first_hidden, (unsigned)job->pairs, 256u, (size_t)0, f.cuda->stream, worst, e);
-    CUDA_LAUNCH(k_first_down, (unsigned)job->pairs, 256u, (size_t)0, f.cuda->stream, worst + job->pairs, e);
-    CUDA_LAUNCH(k_first_sum, (unsigned)ex.tokens, 256u, (size_t)0, f.cuda->stream, worst + 2 * job->pairs, e);
+    first_experts e = { (const uint16_t *)job->x, (const uint16_t *)ex.up.weights, (const uint16_t *)ex.down.weights, (const uint16_t *)job->hidden,
+                        (const uint16_t *)job->y, job->weight, job->list, ex.index, job->gate_up_stride, job->down_stride, job->ldx, ex.down.k_padded, job->ldy,
+                        ex.d, ex.dim, ex.up.k_padded, ex.down.k_padded, job->top_k };
+    const double each[2] = { JUDGE(k_first_hidden, job->pairs, e), JUDGE(k_first_down, job->pairs, e) };
+    return worst_of(each, 2);
 }
-/* the weights of all experts, drawn; with bits as integers and, in *values, what they stand for */
-static void draw_experts(vk_linear *w, int n, int k, int bits, size_t *stride, const uint16_t **values, size_t *value_stride) {
-    w->n = n;
-    w->k = w->k_padded = k;
-    *value_stride = (size_t)n * (size_t)k * 2;
-    *stride = bits ? vk_round_up(quantised_bytes(n, k, bits), 64) : *value_stride;
-    if (!bits) {
-        w->weights = drawn(EXPERTS * n, k, k, 0.1f, 0);
-        *values = (const uint16_t *)w->weights;
-        return;
-    }
-    char *at = (char *)room(EXPERTS * *stride), *dense = (char *)room(EXPERTS * *value_stride);
-    for (int e = 0; e < EXPERTS; e++) {
-        vk_linear one = *w;
-        quantise_linear(&one, at + (size_t)e * *stride, bits);
-        widen(dense + (size_t)e * *value_stride, &one);
-        if (!e) *w = one;
-    }
-    *values = (const uint16_t *)(const void *)dense;
+static vk_linear drawn_linear(int copies, int n, int k, int wide) {
+    vk_linear w;
+    memset(&w, 0, sizeof w);
+    w.weights = drawn(copies * n, k, k, 0.1f, wide);
+    w.n = n;
+    w.k = w.k_padded = k;
+    w.wide = wide;
+    return w;
 }
 static void route_experts(int skewed, int32_t *index) {
     static const int counts[6] = { 0, 1, 127, 128, 129, 600 };
@@ -590,7 +496,7 @@ static void route_experts(int skewed, int32_t *index) {
     }
 }
 static void case_experts(int shape, int skewed, const gpu_way *way) {
-    int bits = way->weights == VP_WEIGHTS_INT8 ? 8 : way->weights == VP_WEIGHTS_INT4 ? 4 : 0, tiles;
+    int tiles;
     op o;
     memset(&o, 0, sizeof o);
     ex.d = f.tiny ? 320 : 2048;
@@ -601,8 +507,9 @@ static void case_experts(int shape, int skewed, const gpu_way *way) {
     ex.job.experts = EXPERTS;
     ex.job.ldx = ex.job.ldy = ex.d;
     open_queue(way, 64, 16, 64);
-    draw_experts(&ex.up, 2 * ex.dim, ex.d, bits, &ex.job.gate_up_stride, &ex.up_values, &ex.up_stride);
-    draw_experts(&ex.down, ex.d, ex.dim, bits, &ex.job.down_stride, &ex.down_values, &ex.down_stride);
+    ex.up = drawn_linear(EXPERTS, 2 * ex.dim, ex.d, 0);
+    ex.down = drawn_linear(EXPERTS, ex.d, ex.dim, 0);
+    ex.job.gate_up_stride = 2 * (ex.job.down_stride = (size_t)ex.d * (size_t)ex.dim * 2);
     ex.job.gate_up = &ex.up;
     ex.job.down = &ex.down;
     ex.job.x = drawn(ex.tokens, ex.d, ex.d, 1.0f, 0);
@@ -629,7 +536,7 @@ static void case_experts(int shape, int skewed, const gpu_way *way) {
     o.send = send_experts;
     o.reset = reset_experts;
     o.judge = judge_experts;
-    o.judged = 2 * ex.job.pairs + ex.tokens;
+    o.judged = ex.job.pairs;
     o.sets = 1; /* all weights are more than the cache */
     o.out[0].at = ex.job.y;
     o.out[0].bytes = (size_t)ex.job.pairs * (size_t)ex.d * 2;
@@ -641,10 +548,10 @@ static void case_experts(int shape, int skewed, const gpu_way *way) {
 /* ---- attention of the tower and of prefill */
 static vk_attention_job at_job;
 static void send_attention(int i) { (void)i; f.backend->attention(f.queue, &at_job); }
-static void judge_attention(float *worst) {
+static double judge_attention(float *judged) {
     first_attention job = { (const uint16_t *)at_job.y, (const uint16_t *)at_job.q, (const uint16_t *)at_job.k, (const uint16_t *)at_job.v, at_job.tokens, at_job.heads,
                             at_job.head_dim, at_job.ldy, at_job.ldq, at_job.causal };
-    CUDA_LAUNCH(k_first_attention, (unsigned)(at_job.batch * at_job.tokens * at_job.heads), 256u, (size_t)0, f.cuda->stream, worst, job);
+    return JUDGE(k_first_attention, at_job.batch * at_job.tokens * at_job.heads, job);
 }
 static void case_attention(int vision, int shape) {
     op o;
@@ -673,66 +580,10 @@ static void case_attention(int vision, int shape) {
     run_op(&o);
 }
 
-/* ---- the router */
-static struct { vk_route_job job; vk_linear router; } rt;
-static void send_route(int i) {
-    (void)i;
-    if (!f.backend->route(f.queue, &rt.job) && !f.queue->error) die("route", "not these sizes");
-}
-static void judge_route(float *worst) {
-    first_route job = { rt.job.x, rt.job.norm, (const float *)rt.router.weights, rt.job.weight, rt.job.index, rt.router.k, rt.router.k_padded, EXPERTS,
-                        TOP_K, rt.job.eps };
-    CUDA_LAUNCH(k_first_route, (unsigned)rt.job.rows, 256u, (size_t)0, f.cuda->stream, worst, job);
-}
-static void case_route(int shape) {
-    int d = f.tiny ? 256 : 2048;
-    op o;
-    memset(&o, 0, sizeof o);
-    open_queue(way_of("default"), 64, 16, 64);
-    rt.router.n = EXPERTS;
-    rt.router.k = rt.router.k_padded = d;
-    rt.router.wide = 1;
-    rt.router.weights = drawn(EXPERTS, d, d, 0.1f, 1);
-    rt.job.router = &rt.router;
-    rt.job.rows = f.tiny ? 40 : SHAPES[shape].tokens;
-    rt.job.ld = d;
-    rt.job.top_k = TOP_K;
-    rt.job.eps = 1e-5f;
-    rt.job.x = (const float *)drawn(rt.job.rows, d, d, 1.0f, 1);
-    rt.job.norm = (const float *)drawn(1, d, d, 1.0f, 1);
-    o.out[0].bytes = (size_t)rt.job.rows * TOP_K * 4;
-    o.out[1].bytes = (size_t)rt.job.rows * TOP_K * 4;
-    o.out[2].bytes = (size_t)rt.job.rows * (size_t)d * 2;
-    rt.job.index = (int32_t *)(o.out[0].at = room(o.out[0].bytes));
-    rt.job.weight = (float *)(o.out[1].at = room(o.out[1].bytes));
-    rt.job.normed = o.out[2].at = room(o.out[2].bytes);
-    o.stage = "prefill";
-    o.way = "default";
-    snprintf(o.shape, sizeof o.shape, "%dx%dx%d", rt.job.rows, EXPERTS, d);
-    o.send = send_route;
-    o.judge = judge_route;
-    o.judged = rt.job.rows;
-    o.sets = 1;
-    run_op(&o);
-}
+#include "first_decode.h"
 
 /* --------------------------------------------------------------------------------------------------------------------------------- instruments
  * What times are worth here, and the constants of predict.py as this device has them */
-#ifdef CUDA_ON_CPU
-static unsigned long long emulated_ns;
-#define first_ns() (emulated_ns += 1000)
-#else
-FN unsigned long long first_ns(void) {
-    unsigned long long now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
-#endif
-KERNEL(k_first_spin, unsigned long long ns, unsigned long long *took) {
-    unsigned long long since = first_ns(), now = since;
-    while (now - since < ns) now = first_ns();
-    *took = now - since;
-}
 KERNEL(k_first_empty, int *nothing) { vk_let_next_begin(); vk_wait_for_last(); (void)nothing; }
 /* reads `vectors` vectors `times` times; every block all of them, from another place on */
 KERNEL(k_first_cached, float *sums, const uint4 *from, int vectors, int times) {
@@ -775,62 +626,10 @@ static void constant(const char *name, double value) {
     put("value", value);
     end_line();
 }
-/* a wait of known length by the device's own clock, by events and by the host's */
-static void spin(double ns, unsigned long long *took) {
-    cudaEvent_t event[2];
-    float ms;
-    unsigned long long own;
-    for (int i = 0; i < 2; i++) CHECK(cudaEventCreate(&event[i]));
-    settle();
-    int64_t since = vp_clock_ns();
-    CHECK(cudaEventRecord(event[0], f.cuda->stream));
-    CUDA_LAUNCH(k_first_spin, 1u, 1u, (size_t)0, f.cuda->stream, (unsigned long long)ns, took);
-    CHECK(cudaEventRecord(event[1], f.cuda->stream));
-    CHECK(cudaEventSynchronize(event[1]));
-    since = vp_clock_ns() - since;
-    CHECK(cudaEventElapsedTime(&ms, event[0], event[1]));
-    move(&own, took, sizeof own, cudaMemcpyDeviceToHost);
-    /* within 2 % and 20 us of each other; the emulated device has a clock that does not know of waits */
-#ifdef CUDA_ON_CPU
-    begin_line("OK");
-#else
-    begin_line(fabs((double)ms * 1e6 - (double)own) <= 0.02 * (double)own + 2e4 && fabs((double)since - (double)own) <= 0.02 * (double)own + 2e5 ? "OK" : "WRONG");
-#endif
-    put_text("kernel", "clocks");
-    put_text("stage", "instruments");
-    put_text("way", "default");
-    printf(", \"shape\": \"spin of %.0f us\"", ns * 1e-3);
-    put("error", fabs((double)ms * 1e6 - (double)own) / (double)own);
-    put("own_ns", (double)own);
-    put("event_ns", (double)ms * 1e6);
-    put("host_ns", (double)since);
-    end_line();
-}
-static float once_ms(void (*send)(int)) {
-    cudaEvent_t event[2];
-    float ms[REPLAYS];
-    const int runs = f.tiny ? 2 : 10;
-    for (int i = 0; i < 2; i++) CHECK(cudaEventCreate(&event[i]));
-    send(0);
-    settle();
-    for (int i = 0; i < runs; i++) {
-        CHECK(cudaEventRecord(event[0], f.cuda->stream));
-        send(0);
-        CHECK(cudaEventRecord(event[1], f.cuda->stream));
-        CHECK(cudaEventSynchronize(event[1]));
-        CHECK(cudaEventElapsedTime(&ms[i], event[0], event[1]));
-    }
-    qsort(ms, (size_t)runs, sizeof ms[0], by_value);
-    return ms[runs / 2];
-}
-static void case_instruments(void) {
-    static const double spins[3] = { 1e4, 1e6, 1e8 };
-    open_queue(way_of("default"), 64, 16, 64);
-    plant_before();
+static void case_instruments(const gpu_way *way) {
+    open_queue(way, 64, 16, 64);
     scratch_a = room(f.tiny ? 64 << 18 : (size_t)4 << 30);
     scratch_b = room(f.tiny ? 64 << 18 : (size_t)1 << 30);
-    for (int i = 0; i < (f.tiny ? 1 : 3); i++) spin(spins[i], (unsigned long long *)scratch_b);
-    constant("launch_plain", (double)once_ms(send_empties) * 1e-3 / 64);
     constant("gap", (double)replayed(send_empties, 1) * 1e-3 / 64);
     if (f.device.major >= 9) constant("gap_dependent", (double)replayed(send_dependents, 1) * 1e-3 / 64);
     constant("l2", (f.tiny ? 1024.0 : 1048576.0) * 16 * 4 * 2 * f.cuda->multiprocessors / ((double)replayed(send_cached, 1) * 1e-3));
@@ -851,6 +650,11 @@ static void open_model(const char *device, const gpu_way *way, int blocks, int t
     vp_engine_options options = vp_engine_options_default();
     vp_error error = { VP_OK, -1, "", "" };
     if (vp_model_config_preset(f.tiny ? "tiny" : "molmoe-1b", &md.config) != VP_OK) die("preset", "is not there");
+    if (f.tiny) { /* heads as wide as the real ones, which have kernels of their own */
+        md.config.head_dim = md.config.d_model;
+        md.config.vit_head_dim = md.config.vit_width;
+        md.config.head_count = md.config.kv_head_count = md.config.vit_head_count = 1;
+    }
     if (blocks && blocks < md.config.block_count) md.config.block_count = blocks;
     md.blocks_count = md.config.block_count;
     for (int i = 0; i < md.blocks_count; i++) md.blocks[i] = i;
@@ -862,7 +666,7 @@ static void open_model(const char *device, const gpu_way *way, int blocks, int t
     md.index = (int32_t *)realloc(md.index, (size_t)(views + 1) * patches * 4);
     for (int i = 0; i < tokens; i++) md.ids[i] = (int32_t)((unsigned)i * 2654435761u % (unsigned)md.config.vocab_size);
     for (size_t i = 0; i < (size_t)views * values; i++) md.pixels[i] = (float)((i * 2654435761u >> 8) % 1999) / 1000.0f - 0.9995f;
-    for (size_t i = 0; i < (size_t)views * patches; i++) { md.masks[i] = 1.0f; md.index[i] = -100; } /* features go nowhere: of the text its length counts */
+    for (size_t i = 0; i < (size_t)views * patches; i++) md.masks[i] = 1.0f;
     options.config = &md.config;
     options.device = device;
     options.gpu = way->bit;
@@ -883,6 +687,7 @@ static void run_model(const vp_request *r, vp_reply *reply) {
 static vp_request model_request(int tokens, int views, int top_k, int new_tokens, vp_timing timing) {
     vp_request r;
     memset(&r, 0, sizeof r);
+    for (int i = 0; i < views * (md.config.vit_positions - 1); i++) md.index[i] = i + 1 < tokens ? i + 1 : -100;
     r.input_ids = md.ids;
     r.input_count = tokens;
     r.views = views;
@@ -910,68 +715,69 @@ static double distance(const float *a, const float *b, size_t count) {
     }
     return sqrt(difference / spread);
 }
-/* Answers by a way, twice, against those of the default: all bits where they are promised, else the prompt's logits as close as chosen experts
- * allow when roundings flip some (unrelated logits have a distance of 1.4). */
-static void case_model(const gpu_way *way) {
-    const int tokens = f.tiny ? 20 : 256, new_tokens = f.tiny ? 5 : 48;
-    uint64_t hash[3];
+/* a request's logits and tokens, as a hash as well */
+static uint64_t answer(vp_request r, float *logits, vp_reply *reply) {
+    const size_t bytes = (size_t)r.max_new_tokens * (size_t)md.config.embedding_size * 4;
+    vp_dump dump;
+    memset(&dump, 0, sizeof dump);
+    dump.logits = logits;
+    r.dump = &dump;
+    memset(logits, 0xff, bytes);
+    run_model(&r, reply);
+    return hash_of(reply->tokens, (size_t)r.max_new_tokens * 4, hash_of(logits, bytes, 14695981039346656037ull));
+}
+/* Answers by a way, a hundred times, against those of the default: all bits where they are promised, else the prompt's logits as close as chosen experts allow when
+ * roundings flip some (unrelated logits have a distance of 1.4). `compare`: against those of the library, with the same weights, the largest prompt and
+ * all experts, so that no choice flips, and each step's logits as long as the tokens are the same. */
+static void case_model(const gpu_way *way, int compare) {
+    const int tokens = f.tiny ? 20 : compare ? 1922 : 256, views = compare && !f.tiny ? 13 : 1, new_tokens = f.tiny ? 5 : compare ? 8 : 48;
+    gpu_way base = *way_of(compare ? "library" : "default");
+    uint64_t hash[2] = { 0, 0 };
+    int steady = 1;
+    int32_t first[64];
     float *logits[2];
-    size_t count;
+    double error = 0.0;
     vp_reply reply;
-    plant_before();
+    if (compare) base.weights = way->weights;
     for (int i = 0; i < 2; i++) {
-        vp_dump dump;
-        open_model("cuda", i ? way : way_of("default"), BLOCKS_FEW, tokens, 1);
-        count = (size_t)md.config.embedding_size;
-        logits[i] = (float *)malloc((size_t)new_tokens * count * 4);
-        memset(&dump, 0, sizeof dump);
-        dump.logits = logits[i];
-        vp_request r = model_request(tokens, 1, TOP_K, new_tokens, VP_TIMING_STAGE);
-        r.dump = &dump;
-        for (int run = 0; run < 1 + i; run++) {
-            memset(logits[i], 0xff, (size_t)new_tokens * count * 4);
-            run_model(&r, &reply);
-            if (i && run && planted("unsteady")) logits[1][0] += 1.0f;
-            if (i && planted("wrong")) logits[1][1] = NAN;
-            hash[i + run] = hash_of(reply.tokens, (size_t)new_tokens * 4, hash_of(logits[i], (size_t)new_tokens * count * 4, 14695981039346656037ull));
+        open_model("cuda", i ? way : &base, compare ? 2 : BLOCKS_FEW, tokens, views);
+        logits[i] = (float *)malloc((size_t)new_tokens * (size_t)md.config.embedding_size * 4);
+        for (int run = 0; run < (!i ? 1 : compare || f.tiny ? 2 : 100); run++) {
+            uint64_t now = answer(model_request(tokens, views, compare ? md.config.expert_count : TOP_K, new_tokens, VP_TIMING_STAGE), logits[i], &reply);
+            if (!run) hash[i] = now;
+            steady &= now == hash[i] && !(run && planted("unsteady", f.name));
         }
-        if (i < 1) vp_engine_close(md.engine);
+        if (i < 1) { memcpy(first, reply.tokens, sizeof first); vp_engine_close(md.engine); }
     }
-    double error = distance(logits[1], logits[0], count);
-    begin_line(hash[1] != hash[2]                                           ? "NONDETERMINISTIC"
-               : (way->same_bits && hash[0] != hash[1]) || !(error <= 0.5) ? "WRONG"
-                                                                           : "OK");
+    for (int i = 0; i < (compare ? new_tokens : 1) && (!i || first[i - 1] == reply.tokens[i - 1]); i++) {
+        const size_t at = (size_t)i * (size_t)md.config.embedding_size;
+        double apart = distance(logits[1] + at, logits[0] + at, (size_t)md.config.embedding_size);
+        if (!(apart <= error)) error = apart <= 1e9 ? apart : INFINITY;
+    }
+    const int other_bits = !compare && way->same_bits && hash[0] != hash[1];
+    begin_line(!steady ? "NONDETERMINISTIC" : other_bits || !(error <= (compare ? 0.05 : 0.5)) ? "WRONG" : "OK");
     put_text("stage", "model");
-    put_text("kernel", way->same_bits ? "model, bit by bit" : "model");
+    put_text("kernel", compare ? "model against the library" : way->same_bits ? "model, bit by bit" : "model");
     put_text("way", way->word);
     printf(", \"shape\": \"%d tokens, %d new\"", tokens, new_tokens);
-    put("error", way->same_bits && hash[0] != hash[1] && error == 0.0 ? 1.0 : error);
+    put("error", other_bits && error == 0.0 ? 1.0 : error);
     put_text("note", vp_engine_device_note(md.engine));
     end_line();
 }
-/* two blocks and all experts, so that no choice flips: the GPU's logits against the CPU's */
-static void case_cpu(void) {
-    float *logits[2];
+/* one request: of the smallest model, as a canary that sends each kind of kernel, or of the largest prompt, for a profiler */
+static void case_once(const gpu_way *way, int small) {
     vp_reply reply;
-    plant_before();
-    for (int i = 0; i < 2; i++) {
-        vp_dump dump;
-        open_model(i ? "cuda" : "cpu", way_of("default"), 2, 64, 1);
-        logits[i] = (float *)malloc((size_t)md.config.embedding_size * 4);
-        memset(&dump, 0, sizeof dump);
-        dump.logits = logits[i];
-        vp_request r = model_request(f.tiny ? 16 : 64, 1, md.config.expert_count, 1, VP_TIMING_STAGE);
-        r.dump = &dump;
-        run_model(&r, &reply);
-        vp_engine_close(md.engine);
-    }
-    double error = distance(logits[1], logits[0], (size_t)md.config.embedding_size);
-    begin_line(error <= 0.05 ? "OK" : "WRONG");
-    put_text("stage", "model");
-    put_text("kernel", "model against the CPU");
-    put_text("way", "default");
-    put_text("shape", "64 tokens, 2 blocks");
-    put("error", error);
+    int finite = 1;
+    if (small) f.tiny = 1;
+    open_model("cuda", way, small ? 0 : 3, f.tiny ? 40 : 1922, f.tiny ? 1 : 13);
+    float *logits = (float *)malloc(5 * (size_t)md.config.embedding_size * 4);
+    answer(model_request(f.tiny ? 40 : 1922, f.tiny ? 1 : 13, TOP_K, 5, VP_TIMING_STAGE), logits, &reply);
+    for (int i = 0; i < 5 * md.config.embedding_size; i++) finite &= isfinite(logits[i]) != 0;
+    const char *note = vp_engine_device_note(md.engine);
+    begin_line(finite && !strstr(note, "differ") ? "OK" : "WRONG"); /* the self-check of wgmma notes what it found */
+    put_text("kernel", "every kind once");
+    put_text("way", way->word);
+    put_text("text", finite ? note : "logits that are not finite");
     end_line();
 }
 static int by_ns(const void *a, const void *b) { return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b); }
@@ -991,7 +797,6 @@ static void case_stages(const gpu_way *way, int all_blocks) {
     int64_t ns[RUNS * 48];
     const int runs = f.tiny ? 1 : RUNS, steps = f.tiny ? 3 : 47, top = f.tiny ? 0 : 2;
     vp_reply reply;
-    plant_before();
     open_model("cuda", way, all_blocks ? 0 : BLOCKS_FEW, f.tiny ? 40 : 1922, f.tiny ? 1 : 13);
     for (int shape = f.tiny || all_blocks ? 0 : 2; shape <= top; shape++) {
         int tokens = f.tiny ? 20 : SHAPES[shape].tokens, views = f.tiny ? 1 : SHAPES[shape].views, at = 0;
@@ -1014,14 +819,13 @@ static void case_stages(const gpu_way *way, int all_blocks) {
     }
 }
 /* one request launch by launch: kernels of a stage, by the names that CUPTI reports, and the gaps between them */
-static void case_profile(void) {
+static void case_profile(const gpu_way *way) {
     static vp_launch log[LAUNCHES];
     static struct { const char *name; int stage, first; int64_t calls, ns; } row[128];
     const int tokens = f.tiny ? 20 : 1922, views = f.tiny ? 1 : 13;
     int rows = 0;
     vp_reply reply;
-    plant_before();
-    open_model("cuda", way_of("default"), BLOCKS_FEW, tokens, views);
+    open_model("cuda", way, BLOCKS_FEW, tokens, views);
     vp_request r = model_request(tokens, views, TOP_K, 6, VP_TIMING_KERNEL);
     r.launches = log;
     r.launch_capacity = LAUNCHES;
@@ -1061,7 +865,7 @@ static void case_profile(void) {
         begin_line("OK");
         put_text("stage", row[i].stage == VP_STAGE_VIT ? "vision" : vp_stage_name((vp_stage)row[i].stage));
         put_text("kernel", l->name);
-        put_text("way", "default");
+        put_text("way", way->word);
         printf(", \"shape\": \"%dx%dx%d\"", (int)l->shape[0], (int)l->shape[1], (int)l->shape[2]);
         put("calls", (double)row[i].calls);
         put("kernel_ns", (double)row[i].ns / (double)row[i].calls);
@@ -1070,37 +874,6 @@ static void case_profile(void) {
         end_line();
     }
 }
-/* many steps, and the bits of every answer */
-static void case_soak(const gpu_way *way, int steps) {
-    const int tokens = f.tiny ? 20 : 256, each = f.tiny ? 5 : 48;
-    uint64_t first = 0;
-    int done = 0, same = 1, runs = 0;
-    vp_reply reply;
-    plant_before();
-    open_model("cuda", way, BLOCKS_FEW, tokens, 1);
-    for (; done < steps && same; done += each, runs++) {
-        float *logits = (float *)malloc((size_t)each * (size_t)md.config.embedding_size * 4);
-        vp_dump dump;
-        vp_request r = model_request(tokens, 1, TOP_K, each, VP_TIMING_OFF);
-        uint64_t hash;
-        memset(&dump, 0, sizeof dump);
-        dump.logits = logits;
-        r.dump = &dump;
-        run_model(&r, &reply);
-        hash = hash_of(logits, (size_t)each * (size_t)md.config.embedding_size * 4, hash_of(reply.tokens, (size_t)each * 4, 14695981039346656037ull));
-        if (!runs) first = hash;
-        same = hash == first && !(runs == 1 && planted("unsteady"));
-        free(logits);
-    }
-    begin_line(same ? "OK" : "NONDETERMINISTIC");
-    put_text("stage", "soak");
-    put_text("kernel", "model");
-    put_text("way", way->word);
-    printf(", \"shape\": \"%d steps\"", done);
-    put("error", same ? 0.0 : 1.0);
-    end_line();
-}
-
 /* ---------------------------------------------------------------------------------------------------------------------------------------- cases */
 static void case_identity(void) {
     vp_device_info info;
@@ -1128,33 +901,31 @@ static void case_identity(void) {
     }
     end_line();
 }
-static void list_kernels(void) {
-    static const char *const ways[] = { "default", "tuned", "int8", "int4" }, *const expert_ways[] = { "default", "wgmma", "int8", "int4" };
+/* step, seconds and words of each case, the most telling first: first_run.sh has tools of its own at steps 2 and from 10 on */
+static void list_cases(void) {
+    static const char *const ways[] = { "default", "tuned" }, *const expert_ways[] = { "default", "wgmma" };
     const int shapes = f.tiny ? 1 : 3;
+    printf("0 10 identity\n1 20 canary default\n1 20 canary library\n3 40 compare default\n4 60 stages all default\n");
+    printf("5 20 attention prefill %s\n5 20 decode\n6 40 profile default\n7 25 instruments default\n", SHAPES[shapes - 1].name);
     for (int s = 0; s < shapes; s++)
         for (size_t i = 0; i < sizeof LINEARS / sizeof *LINEARS; i++)
-            for (int w = 0; w < 4; w++) {
-                if ((w >= 2 && LINEARS[i].vision) || (f.tiny && (int)i != (w >= 2 ? 5 : w ? 2 : 4))) continue;
-                printf("2 20 linear %s %s %s\n", LINEARS[i].name, SHAPES[s].name, ways[w]);
-            }
-    for (int s = 0; s < shapes; s++)
-        for (int w = 0; w < (f.tiny ? 2 : 4); w++) printf("2 30 experts %s %s\n", SHAPES[s].name, expert_ways[w]);
-    for (int w = 0; w < (f.tiny ? 1 : 4); w++) printf("2 30 experts skewed %s\n", expert_ways[w]);
-    for (int s = 0; s < shapes; s++) {
-        printf("2 20 attention prefill %s\n2 20 route %s\n", SHAPES[s].name, SHAPES[s].name);
-        if (!f.tiny) printf("2 20 attention vision %s\n", SHAPES[s].name);
+            for (int w = 0; w < 2; w++) if (!f.tiny || (int)i == (w ? 2 : 4)) printf("8 20 linear %s %s %s\n", LINEARS[i].name, SHAPES[s].name, ways[w]);
+    for (int w = 0; w < 2; w++) {
+        for (int s = 0; s < shapes; s++) printf("8 30 experts %s %s\n", SHAPES[s].name, expert_ways[w]);
+        printf("8 30 experts skewed %s\n", expert_ways[w]);
     }
-}
-static void list_cases(void) {
-    printf("0 10 identity\n1 25 instruments\n");
-    list_kernels();
-    printf("3 60 cpu\n");
-    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++)
-        if (WAYS[i].weights == VP_WEIGHTS_BF16 && strcmp(WAYS[i].word, "events") && (!f.tiny || WAYS[i].bit & VP_GPU_DEPENDENT)) printf("3 40 model %s\n", WAYS[i].word);
-    printf("4 60 stages all default\n");
-    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++)
-        if (strcmp(WAYS[i].word, "events") && (!f.tiny || WAYS[i].bit & VP_GPU_DEPENDENT)) printf("4 40 stages few %s\n", WAYS[i].word);
-    printf("4 40 stages few default\n5 40 profile\n9 20 soak dependent %d\n9 20 soak wgmma %d\n", f.tiny ? 10 : 5000, f.tiny ? 10 : 2000);
+    for (int s = 0; s < shapes; s++) {
+        if (s < shapes - 1) printf("8 20 attention prefill %s\n", SHAPES[s].name);
+        printf("8 20 attention vision %s\n", SHAPES[s].name);
+    }
+    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
+        const char *word = WAYS[i].word;
+        if (!strcmp(word, "events") || (f.tiny && i && !(WAYS[i].bit & (VP_GPU_DEPENDENT | VP_GPU_WGMMA)))) continue;
+        if (WAYS[i].weights != VP_WEIGHTS_BF16) printf("9 40 compare %s\n", word);
+        else if (i && strcmp(word, "library")) printf("9 20 canary %s\n9 40 model %s\n", word, word);
+        printf("9 40 stages few %s\n", word);
+    }
+    printf("9 40 stages few default\n");
 }
 static int shape_of(const char *name) {
     for (int i = 0; i < 3; i++) if (name && !strcmp(name, SHAPES[i].name)) return i;
@@ -1163,21 +934,27 @@ static int shape_of(const char *name) {
 static int run_case(int count, char **word) {
     const char *what = word[0], *second = count > 1 ? word[1] : "", *third = count > 2 ? word[2] : NULL, *fourth = count > 3 ? word[3] : NULL;
     if (!strcmp(what, "identity")) case_identity();
-    else if (!strcmp(what, "instruments")) case_instruments();
+    else if (!strcmp(what, "canary") || !strcmp(what, "once")) case_once(way_of(second), what[0] == 'c');
+    else if (!strcmp(what, "instruments")) case_instruments(way_of(second));
     else if (!strcmp(what, "linear") && shape_of(third) >= 0) {
         for (size_t i = 0; i < sizeof LINEARS / sizeof *LINEARS; i++)
             if (!strcmp(LINEARS[i].name, second)) { case_linear(&LINEARS[i], shape_of(third), way_of(fourth)); return 0; }
         return 2;
     } else if (!strcmp(what, "experts") && (!strcmp(second, "skewed") || shape_of(second) >= 0)) case_experts(shape_of(second), second[0] == 's', way_of(third));
     else if (!strcmp(what, "attention") && shape_of(third) >= 0) case_attention(!strcmp(second, "vision"), shape_of(third));
-    else if (!strcmp(what, "route") && shape_of(second) >= 0) case_route(shape_of(second));
-    else if (!strcmp(what, "cpu")) case_cpu();
-    else if (!strcmp(what, "model")) case_model(way_of(second));
+    else if (!strcmp(what, "decode")) case_decode();
+    else if (!strcmp(what, "model") || !strcmp(what, "compare")) case_model(way_of(second), what[0] == 'c');
     else if (!strcmp(what, "stages")) case_stages(way_of(third), !strcmp(second, "all"));
-    else if (!strcmp(what, "profile")) case_profile();
-    else if (!strcmp(what, "soak") && third) case_soak(way_of(second), atoi(third));
+    else if (!strcmp(what, "profile")) case_profile(way_of(second));
     else return 2;
     return 0;
+}
+static void ended(int signal) {
+    char text[300];
+    (void)signal;
+    int count = snprintf(text, sizeof text, "first_gpu: %s: ended; sent last: %s: \n", f.name, f.queue && f.queue->last_sent ? f.queue->last_sent : "nothing");
+    if (count > 0 && write(2, text, (size_t)count) > 0) _exit(3);
+    _exit(3);
 }
 int main(int argc, char **argv) {
     int at = 1;
@@ -1190,6 +967,7 @@ int main(int argc, char **argv) {
     if (at + 1 < argc && !strcmp(argv[at], "--seed")) { f.seed = (unsigned)atoi(argv[at + 1]); at += 2; }
     for (int i = at; i < argc; i++) snprintf(f.name + strlen(f.name), sizeof f.name - strlen(f.name), "%s%s", i > at ? " " : "", argv[i]);
     if (at < argc && !strcmp(argv[at], "list")) { list_cases(); return 0; }
+    signal(SIGTERM, ended);
     f.backend = vk_gpu_code();
     if (at < argc && f.backend->device_count(&devices, &error) != VP_OK) die(error.where, error.text);
     if (at < argc) CHECK(cudaGetDeviceProperties(&f.device, 0));

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""first_report.py FIRST_RUN: at most 40 lines that say what a first run (first-gpu.jsonl) found: defects, each with the command that repeats it; the
+"""first_report.py FIRST_RUN..: at most 40 lines that say what a first run (first-gpu.jsonl, one or more) found: defects, each with the command that repeats it; the
 kernels that took longest, measured against predicted; the constants of predict.py as measured.
 
 Predicted is what predict.py says of the launches that were timed, by its constants and by the measured ones: where only the first miss, a constant is
 wrong, where both do, the kernel is worse than its model. Replays of a graph have a gap after each launch, CUPTI's times of single kernels none."""
-import json
 import os
 import re
 import sys
@@ -16,14 +15,8 @@ SLOW, FAST = 1.3, 0.8
 LINES = 40
 
 
-def read(path):
-    rows = []
-    for line in open(path, errors="replace"):
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            continue  # the line that was being written when the run was stopped
-    return rows
+def read(*paths):
+    return [row for path in paths for row in predict.first_run(path)]
 
 
 def chip_of(rows):
@@ -52,11 +45,11 @@ def measured_ns(row):
 
 
 def kernel_of(row):
-    """the launch that computes most; of a fault, what its error names"""
-    named = re.search(r"\b(k_[a-z0-9_]+): ", row.get("text", ""))
+    """the launch that computes most; of a fault, what its error names last; of a wrong value, the kernel that wrote it"""
+    named = re.findall(r"\b(k_[a-z0-9_]+): ", row.get("text", ""))
     if named:
-        return named.group(1)
-    if row.get("launches"):
+        return named[-1]
+    if row.get("launches") and "kernel" not in row:
         return max(row["launches"], key=lambda l: (l[3], l[4]))[0]
     return row.get("kernel") or row["case"]
 
@@ -110,10 +103,10 @@ def flag(measured, first, again):
 
 
 def main():
-    rows = read(sys.argv[1])
+    rows = read(*sys.argv[1:])
     counts = predict.loop_counts(GATES)
     chip, name = chip_of(rows)
-    values = predict.measured_constants(sys.argv[1])
+    values = predict.measured_constants(rows)
     compared = compare(rows, counts, chip, values)
     found = defects(rows, compared)
     yard = {(row["stage"], row["yardstick_shape"]): row["yardstick_ns"] for row in rows if "yardstick_ns" in row}

@@ -42,16 +42,20 @@ def set_constants(values):
     QUANT_WIDENING = 128 * 64 * 4.5 / 32 / 4 / IPC / ISSUE_CLOCK / (2 * 128 * 128 * 64 / (MMA / MULTIPROCESSORS))
 
 
-def measured_constants(path):
-    """of a first run; `memory` is that of the chip that was there"""
-    found = {}
-    for line in open(path):
+def first_run(path):
+    """its lines; the last one may be cut off"""
+    rows = []
+    for line in open(path, errors="replace"):
         try:
-            row = json.loads(line)
+            rows.append(json.loads(line))
         except ValueError:
             continue
-        if row.get("constant") and row.get("value"):
-            found[row["constant"]] = row["value"]
+    return rows
+
+
+def measured_constants(rows):
+    """of a first run; `memory` is that of the chip that was there"""
+    found = {row["constant"]: row["value"] for row in rows if row.get("constant") and row.get("value")}
     if "memory" in found:
         found["memory_h200"] = found["memory_h100"] = found.pop("memory")
     return {name: value for name, value in found.items() if name in CONSTANTS}
@@ -269,23 +273,25 @@ def print_ways(files, counts, shape, values):
 
 
 def choose(path, files, counts, shape, values):
-    """what a first run says of each word"""
-    times = {}
-    for line in open(path):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if "stage_ns" in row and row.get("stage_shape") == shape and row["case"].startswith("stages few"):
-            times.setdefault((row["way"], row["stage"]), []).append(row["stage_ns"])
+    """what a first run says of each word. Ways run with few blocks; what does not belong to a block, such as the head of a decode step, is known from
+    the default with all of them, and counts once"""
+    times, blocks = {}, {}
+    for row in first_run(path):
+        if "stage_ns" in row and row.get("stage_shape") == shape:
+            key = (row["case"].split()[1], row["way"], row["stage"])
+            times.setdefault(key, []).append(row["stage_ns"])
+            blocks[key[0]] = row["blocks"]
+    mean = {key: sum(each) / len(each) for key, each in times.items()}
     print("%-11s %-8s %9s %9s %9s  %s" % ("word", "stage", "must win", "predicted", "measured", "so"))
     for word, (now, _, _) in predicted_gains(files, counts, shape, values).items():
         stage, must, code = WAYS[word]
-        mine, default = times.get((word, stage)), times.get(("default", stage))
-        if not mine or not default:
+        whole, few, mine = (mean.get(key) for key in (("all", "default", stage), ("few", "default", stage), ("few", word, stage)))
+        if not few or not mine or (not whole and stage != "vision"):
             print("%-11s %-8s %9.2f %9.2f %9s  not measured: stays as it is" % (word, stage, must, now, "-"))
             continue
-        gain = sum(default) / len(default) / (sum(mine) / len(mine))
+        gain = few / mine
+        if whole and stage != "vision" and blocks["all"] > blocks["few"]:
+            gain = whole / (whole - (few - mine) * blocks["all"] / blocks["few"])
         print("%-11s %-8s %9.2f %9.2f %9.2f  %s" % (word, stage, must, now, gain,
                                                     "becomes the default" if gain >= must else "can go: " + code))
     return 0
@@ -318,12 +324,12 @@ def main():
     values = {}
     if "--constants" in arguments:
         at = arguments.index("--constants")
-        values = measured_constants(arguments[at + 1])
+        values = measured_constants(first_run(arguments[at + 1]))
         del arguments[at:at + 2]
-    first_run = None
+    chosen = None
     if "--choose" in arguments:
         at = arguments.index("--choose")
-        first_run = arguments[at + 1]
+        chosen = arguments[at + 1]
         del arguments[at:at + 2]
     set_constants(values)
     files = arguments
@@ -335,8 +341,8 @@ def main():
     ways = {"default": launches}
     if len(files) == 5:
         ways.update(wgmma=read(files[4]))
-    if first_run:
-        return choose(first_run, ways, counts, shapes[-1], values)
+    if chosen:
+        return choose(chosen, ways, counts, shapes[-1], values)
     kernels, sums = {}, {}
     for l in launches:
         for chip, bandwidth in CHIPS.items():

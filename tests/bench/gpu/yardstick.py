@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""yardstick.py: what torch's libraries take for the shapes of first_gpu, where torch is: one JSON line each, median of 30 after a warm-up. For trials:
-with FIRST_GPU_TINY=1 the small shapes of `first_gpu --tiny`, on the CPU where torch finds no GPU."""
+"""yardstick.py: what torch's libraries take for the shapes of first_gpu, where torch is: one JSON line each, median of 30 after a warm-up. Operands of
+linears are as cold as those of first_gpu: sets of them, in turn, over three times the second-level cache. For trials: with FIRST_GPU_TINY=1 the small shapes of `first_gpu --tiny`, on the CPU where torch finds no GPU."""
 import json
 import os
 import sys
@@ -20,17 +20,19 @@ EXPERTS, TOP_K = 64, 8
 
 
 def timed(work):
-    work()
+    """work(i): by set i of its operands, if it has several"""
+    for i in range(16):
+        work(i)
     times = []
-    for _ in range(3 if TINY else 30):
+    for i in range(3 if TINY else 30):
         if DEVICE == "cpu":
             since = time.perf_counter()
-            work()
+            work(i)
             times.append((time.perf_counter() - since) * 1e3)
             continue
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
-        work()
+        work(i)
         end.record()
         end.synchronize()
         times.append(begin.elapsed_time(end))
@@ -46,13 +48,15 @@ def drawn(*shape):
 
 
 def linear(m, n, k, stage):
-    x, w = drawn(m, k), drawn(n, k)
-    say("%dx%dx%d" % (m, n, k), stage, lambda: F.linear(x, w))
+    cache = 0 if DEVICE == "cpu" else torch.cuda.get_device_properties(0).L2_cache_size
+    sets = min(16, 3 * cache // (2 * (m * n + m * k + n * k)) + 1)
+    x, w = drawn(sets, m, k), drawn(sets, n, k)
+    say("%dx%dx%d" % (m, n, k), stage, lambda i: F.linear(x[i % sets], w[i % sets]))
 
 
 def attention(batch, rows, head_dim, causal, stage):
     q, k, v = (drawn(batch, HEADS, rows, head_dim) for _ in range(3))
-    say("%dx%dx%dx%d" % (batch, rows, HEADS, head_dim), stage, lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal))
+    say("%dx%dx%dx%d" % (batch, rows, HEADS, head_dim), stage, lambda _: F.scaled_dot_product_attention(q, k, v, is_causal=causal))
 
 
 def experts(tokens):
@@ -61,7 +65,7 @@ def experts(tokens):
     x, up, down = drawn(pairs, WIDTH), drawn(EXPERTS, WIDTH, 2 * DIM), drawn(EXPERTS, DIM, WIDTH)
     ends = (torch.arange(1, EXPERTS + 1, device=DEVICE) * pairs // EXPERTS).to(torch.int32)
 
-    def work():
+    def work(_):
         hidden = torch._grouped_mm(x, up, offs=ends)
         hidden = F.silu(hidden[:, :DIM]) * hidden[:, DIM:]
         torch._grouped_mm(hidden, down, offs=ends).view(tokens, TOP_K, WIDTH).sum(1)
