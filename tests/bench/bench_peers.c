@@ -1,7 +1,7 @@
 /* bench_peers.c - this project's side of tests/bench/peers.py: for each line on stdin one turn, answered by one line of JSON with milliseconds.
  *   bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS [GEMM]]   vision, prefill, decode a step. MODEL: a preset, with random weights, or
  *                                   a folder of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone.
- *                                   WEIGHTS: bf16; int8 or int4, +head: the head, too
+ *                                   WEIGHTS: bf16; int8 (the tower, too) or int4, +head: the head, too
  *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
  *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
 #include "vlmprof.h"
@@ -70,7 +70,7 @@ static vp_engine *open_engine(const char *model, int vit_blocks, int blocks, int
     else open_preset(model, vit_blocks, blocks);
     options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.gemm = gemm; options.max_sequence = tokens + NEW;
     options.max_views = views ? views : 1;
-    if (!strncmp(weights, "int8", 4)) options.weights = VP_WEIGHTS_INT8;
+    if (!strncmp(weights, "int8", 4)) options.weights = options.vision_weights = VP_WEIGHTS_INT8;
     else if (!strncmp(weights, "int4", 4)) options.weights = VP_WEIGHTS_INT4;
     else if (strcmp(weights, "bf16")) fail("weights are bf16, int8, int4, int8+head or int4+head", NULL);
     if (strlen(weights) > 4 && !strcmp(weights + 4, "+head")) options.head_weights = options.weights;

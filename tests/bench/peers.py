@@ -301,10 +301,10 @@ def prepare_llama(folder, name, blocks, kind, *_):
 
 
 def work_llama(folder, name, blocks, tokens, threads, kind, flash):
-    import ctypes
     import llama_cpp as llama
     import numpy
-    llama.llama_log_set(ctypes.cast(None, llama.llama_log_callback), None)
+    silence = llama.llama_log_callback(lambda *_: None)
+    llama.llama_log_set(silence, None)
     llama.llama_backend_init()
     options = llama.llama_model_default_params()
     options.use_extra_bufts = not NO_AMX  # its AMX products are extra buffer types
@@ -316,7 +316,8 @@ def work_llama(folder, name, blocks, tokens, threads, kind, flash):
     words = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(model))
 
     def step(ids):
-        if llama.llama_decode(context, llama.llama_batch_get_one((llama.llama_token * len(ids))(*ids), len(ids))):
+        tokens_of = (llama.llama_token * len(ids))(*ids)
+        if llama.llama_decode(context, llama.llama_batch_get_one(tokens_of, len(ids))):
             sys.exit("llama_decode failed")
         logits = llama.llama_get_logits_ith(context, -1)
         return int(numpy.ctypeslib.as_array(logits, (words,)).argmax())
