@@ -1,7 +1,7 @@
 /* bench_peers.c - this project's side of tests/bench/peers.py: for each line on stdin one turn, answered by one line of JSON with milliseconds.
  *   bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS [GEMM]]   vision, prefill, decode a step. MODEL: a preset, with random weights, or
  *                                   a folder of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone.
- *                                   WEIGHTS: bf16; int8 (the tower, too) or int4, +head: the head, too
+ *                                   WEIGHTS: bf16; int8, in the tower as well, or int4; +head: the head as well
  *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
  *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
 #include "vlmprof.h"
