@@ -1713,7 +1713,6 @@ static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     return vk_cuda_scratch(vk_cuda_of(queue), extent, at) + 256;
 }
 static void vk_check_experts(vk_queue *queue); /* kernels/gpu/check_experts.h */
-static void vk_route_use(vk_queue *queue);     /* kernels/gpu/route.h */
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t at[4];
@@ -1730,7 +1729,6 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
-    vk_route_use(queue);
     if (!extent->experts || cuda->wide) cuda->encode = NULL;
     vk_wide_use(queue);
     cuda->scores = (float *)(void *)(base + at[0]);
@@ -2918,7 +2916,6 @@ static size_t vk_strip_bytes(const vk_linear *linear) {
 #define LAUNCH_ROWS(name, rows, threads, shared, ...) \
     LAUNCH_STEP(name, vk_decode_grid(queue, (const void *)name, rows, threads, shared), threads, shared, __VA_ARGS__)
 #include "kernels/gpu/quant_decode.h"
-#include "kernels/gpu/route.h"
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
     const float *norm = job->attn_norm;
@@ -3076,10 +3073,9 @@ static const vk_decode_kernels vk_cuda_decode = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, \
     vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_switch, \
     __VA_ARGS__ }
-static const vk_backend vk_library_backend = VK_CUDA_BACKEND(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-static const vk_backend vk_cuda_backend = VK_CUDA_BACKEND(vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
-                                                          vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL,
-                                                          &vk_library_backend);
+static const vk_backend vk_library_backend = VK_CUDA_BACKEND(NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+static const vk_backend vk_cuda_backend = VK_CUDA_BACKEND(vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay,
+                                                          vk_cuda_record, vk_cuda_keep, NULL, &vk_library_backend);
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #else /* !VK_CUDA */
 
@@ -3192,6 +3188,7 @@ typedef struct vk_gemm_kernel {
     vk_panel panel;
     int strip;              /* queries that attention passes to its tiles: a multiple of the rows per tile call */
     vk_soften soften;       /* turns scores into bf16 weights */
+    vk_scores scores;       /* of attention; NULL: by tiles */
     vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
     /* .. and many rows, if the processor multiplies bytes. group: k per scale */
     int (*has_bytes)(void);
@@ -3207,33 +3204,33 @@ typedef struct vk_gemm_kernel {
 static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
     { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16,
-      { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
+      vk_scores_amx, { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
       vk_has_amx_bytes, vk_many_amx, VK_AMX_GROUP, NULL },
 #endif
 #ifdef VK_X86
-    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
+    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16, NULL,
       { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
       vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP, NULL },
-    { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
+    { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512, NULL,
       { { vk_row8_avx512, vk_row4_avx512 }, { vk_row8_avx512_ahead, vk_row4_avx512_ahead } },
       vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP, NULL },
-    { "avxvnni", vk_has_avxvnni, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "avxvnni", vk_has_avxvnni, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_avxvnni, vk_row4_avxvnni }, { vk_row8_avxvnni, vk_row4_avxvnni } }, NULL, NULL, 0,
       &vk_blocks_avxvnni },
-    { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_avx2, vk_row4_avx2 }, { vk_row8_avx2, vk_row4_avx2 } }, NULL, NULL, 0, &vk_blocks_avx2 },
 #endif
 #ifdef VK_NEON_BF16
-    { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16,
+    { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16, NULL,
       { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, NULL },
-    { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, VK_BLOCKS_SDOT },
 #endif
 #ifdef VK_NEON
-    { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, VK_BLOCKS_SDOT },
 #endif
-    { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+    { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16, NULL,
       { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, NULL },
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
@@ -3829,7 +3826,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together, NULL
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together, NULL
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 #endif /* !VK_CUDA */

@@ -232,17 +232,6 @@ typedef struct vk_experts_job {
 } vk_experts_job;
 enum { VK_TILE_ROWS = 128 }; /* tile_rows of moe_lists for these */
 
-/* Chooses the experts for many rows: normed = norm(x), the experts' input, and the top_k of softmax(router(normed)) */
-typedef struct vk_route_job {
-    void *normed;          /* in-type [rows, ld] */
-    int32_t *index;        /* [rows, top_k] */
-    float *weight;         /* [rows, top_k]; with norm_topk each row sums to 1 */
-    const float *x, *norm; /* f32 [rows, router->k], [router->k] */
-    const vk_linear *router;
-    float eps;
-    int rows, ld, top_k, norm_topk, wide;
-} vk_route_job;
-
 /* One transformer block over one token at *position, and the buffers between its kernels. Weights are as in vk_linear.
  * gate_up and down are those of expert 0; the others follow at these strides. In a dense block, which has no router,
  * they are the block's own. */
@@ -359,8 +348,6 @@ typedef struct vk_backend {
     vp_result (*device_reset)(int32_t index, vp_error *error);
     vp_result (*device_switch)(int32_t index, uint32_t bit, vp_error *error); /* vp_device_ways */
     void (*experts)(vk_queue *queue, const vk_experts_job *job); /* many tokens in bf16; lists stay on the device */
-    int (*route)(vk_queue *queue, const vk_route_job *job);      /* in one launch; NULL or returns 0: sizes not
-                                                                  * supported */
     const vk_decode_kernels *decode;                             /* if NULL, single tokens use the operations above */
     /* A recorded step. Work submitted between record() and keep(key) is recorded, not run. replay(key) submits it; 0:
      * unknown key. If recording fails, queue->note gives the reason, and requests are not affected. */

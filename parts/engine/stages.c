@@ -578,11 +578,6 @@ static void vk_choose(vp_engine *engine, int block, int first, int rows, int top
     int d = config->d_model, ld = vk_padded(d), experts = config->expert_count;
     size_t at = (size_t)first * (size_t)ld;
     const float *x = buffers->x + (size_t)first * (size_t)d;
-    vk_route_job job = { (char *)buffers->normed + at * (engine->wide ? 4 : 2), buffers->expert_index,
-                         buffers->expert_weight, x, layer->ff_norm.weight, &layer->router, config->norm_eps, rows, ld,
-                         top_k, config->norm_topk, engine->wide };
-    vk_at(engine->queue, VP_PART_ROUTER, block);
-    if (to->route && to->route(engine->queue, &job)) return;
     vk_at(engine->queue, VP_PART_DENSE, block);
     vk_norm_before(engine, &layer->ff_norm, first, rows);
     vk_at(engine->queue, VP_PART_ROUTER, block);

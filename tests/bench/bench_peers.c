@@ -1,7 +1,7 @@
 /* bench_peers.c - this project's side of tests/bench/peers.py: for each line on stdin one turn, answered by one line of JSON with milliseconds.
- *   bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS]   vision, prefill, decode a step. MODEL: a preset, with random weights, or
+ *   bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS [GEMM]]   vision, prefill, decode a step. MODEL: a preset, with random weights, or
  *                                   a folder of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone.
- *                                   WEIGHTS: bf16; int8 or int4, +head: the head, too
+ *                                   WEIGHTS: bf16; int8, in the tower as well, or int4; +head: the head as well
  *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
  *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
 #include "vlmprof.h"
@@ -62,15 +62,15 @@ static void open_preset(const char *name, int vit_blocks, int blocks) {
     config.vit_block_count = vit_blocks + 1;
     if (vit_blocks < 8) config.vit_layers[1] = -2; /* the real one takes its second features from a block that is not there */
 }
-static vp_engine *open_engine(const char *model, int vit_blocks, int blocks, int views, int tokens, const char *weights) {
+static vp_engine *open_engine(const char *model, int vit_blocks, int blocks, int views, int tokens, const char *weights, const char *gemm) {
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
     vp_error error;
     if (strchr(model, '/')) open_folder(model);
     else open_preset(model, vit_blocks, blocks);
-    options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.max_sequence = tokens + NEW;
+    options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.gemm = gemm; options.max_sequence = tokens + NEW;
     options.max_views = views ? views : 1;
-    if (!strncmp(weights, "int8", 4)) options.weights = VP_WEIGHTS_INT8;
+    if (!strncmp(weights, "int8", 4)) options.weights = options.vision_weights = VP_WEIGHTS_INT8;
     else if (!strncmp(weights, "int4", 4)) options.weights = VP_WEIGHTS_INT4;
     else if (strcmp(weights, "bf16")) fail("weights are bf16, int8, int4, int8+head or int4+head", NULL);
     if (strlen(weights) > 4 && !strcmp(weights + 4, "+head")) options.head_weights = options.weights;
@@ -94,14 +94,14 @@ static void fill_image(vp_request *request, vp_image_views *image, int views, in
     request->pixels = pixels; request->image_masks = masks; request->image_input_idx = index; request->views = views;
     if (config.vit_native) { request->images = image; request->image_count = 1; }
 }
-static int bench_engine(const char *model, int vit_blocks, int blocks, int views, int tokens, const char *weights) {
+static int bench_engine(const char *model, int vit_blocks, int blocks, int views, int tokens, const char *weights, const char *gemm) {
     static int32_t ids[TOKENS_MAX], made[NEW], active[128];
     static int64_t step_ns[NEW];
     vp_image_views image = {0};
     vp_request request = {0};
     vp_error error;
     if (views < 0 || views > VIEWS_MAX || tokens < 1 || tokens > TOKENS_MAX) fail("at most 1024 views and 2048 tokens", NULL);
-    vp_engine *engine = open_engine(model, vit_blocks, blocks, views, tokens, weights);
+    vp_engine *engine = open_engine(model, vit_blocks, blocks, views, tokens, weights, gemm);
     for (int i = 0; i < TOKENS_MAX; i++) ids[i] = (i * 379 + 7) % 49000;
     for (int i = 0; i < 128; i++) active[i] = i;
     request.input_ids = ids; request.input_count = tokens; request.max_new_tokens = NEW; request.ignore_eos = 1;
@@ -191,9 +191,9 @@ static int bench_crops(const char *photo) {
 
 int main(int argc, char **argv) {
     if (argc >= 7 && !strcmp(argv[1], "engine"))
-        return bench_engine(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), atoi(argv[6]), argc > 7 ? argv[7] : "bf16");
+        return bench_engine(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), atoi(argv[6]), argc > 7 ? argv[7] : "bf16", argc > 8 ? argv[8] : NULL);
     if (argc == 4 && !strcmp(argv[1], "tokenizer")) return bench_tokenizer(argv[2], argv[3]);
     if (argc == 3 && !strcmp(argv[1], "crops")) return bench_crops(argv[2]);
-    fprintf(stderr, "bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS] | tokenizer JSON TEXT | crops PHOTO\n");
+    fprintf(stderr, "bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS [GEMM]] | tokenizer JSON TEXT | crops PHOTO\n");
     return argc > 1 ? 2 : 0; /* without arguments, as make bench runs every program: it is for make bench-peers */
 }

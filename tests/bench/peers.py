@@ -1,17 +1,19 @@
 """peers.py: this project next to the programs that a user would take instead, on the CPU: PyTorch, OpenVINO, ONNX Runtime, vLLM, llama.cpp, the
-reference implementation, Hugging Face's tokenizers, torchvision and PIL.
+reference implementation, Hugging Face's tokenizers and torchvision.
 
     make bench-peers PEERS_TORCH=~/venv/bin/python PEERS_LLAMA=~/llama/bin/python PEERS_FOLDER=~/peers
 
-A peer takes part where a python has its modules; which ones are missing is printed. Nothing is downloaded. Printed: medians, each run, and how many
-times longer than this project a peer takes (a median of the ratios of each round). Weights are random, in the shapes of SHAPES. Towers are measured in this
-project, PyTorch and the reference; the others get the language model alone. MolmoE's language model is an OLMoE of its widths for all but the reference.
+A peer takes part where a python has its modules; which ones are missing is printed. Nothing is downloaded. Each peer runs as its experts would run it, in
+all the configurations of PEERS, which take turns; the table has the best one in each column, with versions above it. Ratios: a peer's time / that of this
+project with weights and head of the same kind, round by round; median, least and most. Weights are random, all different, in the shapes of SHAPES.
+Towers are measured in this project, PyTorch, OpenVINO and the reference. MolmoE's language model is an OLMoE of its widths for all but the reference.
 
-    PEERS_TORCH      a python with torch and transformers; torchao, torchvision, PIL and tokenizers where it has them
-    PEERS_OPENVINO   a python with openvino, nncf, torch and transformers (default PEERS_TORCH)
+    PEERS_TORCH      a python with torch and transformers; torchvision, PIL and tokenizers where it has them
+    PEERS_OPENVINO   a python with optimum-intel[openvino], openvino-genai, nncf and torch (default PEERS_TORCH)
     PEERS_ONNX       a python with onnxruntime_genai and onnx_ir, and torch and transformers to make its files (default PEERS_TORCH)
     PEERS_VLLM       a python with vLLM for the CPU
-    PEERS_LLAMA      a python with xllamacpp, gguf and numpy: bf16, Q8_0, Q4_0, Q4_K_M, heads in bf16
+    PEERS_LLAMA      a python with gguf, numpy and llama-cpp-python, built on this machine from its source package with CMAKE_ARGS=-DGGML_NATIVE=ON:
+                     wheels are built for AVX2. With gcc 12 its AMX code needs a compiler barrier before _tile_loadconfig (ggml-cpu/amx/mmq.cpp)
     PEERS_REFERENCE  a checkout of ChulanZhang/molmo_hf; PEERS_REFERENCE_PYTHON: a python with torch and transformers 4.45 (default PEERS_TORCH)
     PEERS_WEIGHTS    weights of this project next to bf16; +head: the head, too, as in OpenVINO and ONNX Runtime (default "int8 int4 int8+head int4+head")
     PEERS_SHAPE      of SHAPES (default molmoe-1b, the only one that can be cut)
@@ -19,15 +21,19 @@ project, PyTorch and the reference; the others get the language model alone. Mol
     PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
     PEERS_VIEWS=0    the language model alone: this project opens the peers' folder in PEERS_FOLDER, so that its memory has no tower either
     PEERS_ONLY       rows to run: of "crops tokenizer model" (default all)
-    PEERS_ALONE=1    models are opened one after another in each round, not all at once: large ones do not fit together. Each has PEERS_TURNS (1) turns then
+    PEERS_ALONE=1    only one peer's configurations and this project's are open at a time: large ones do not fit together
     PEERS_FOLDER     a folder that keeps the models' files (MolmoE whole: 27 GB); without it they are made again
     PEERS_CALM       per cent, such as 4: a turn in which other programs used more of the cores than this is taken again, 8 times at most (Linux)
-    PEERS_MODELS     which of the models take part, such as "vlmprof bf16,vlmprof int4,llama.cpp q4_0" (default all); the first one is compared with
+    PEERS_MODELS     which of the peers take part, such as "OpenVINO int8,llama.cpp Q8_0" (default all)
     PEERS_PREPARE=1  makes the models' files in PEERS_FOLDER and ends: first, so that no opening has it
+    PEERS_NO_AMX=1   as on a processor without AMX, by each program's own setting: --gemm here, ONEDNN_MAX_CPU_ISA, llama.cpp's use_extra_bufts
 
-Rows: open, a program's start until its model is ready; first, the first request, in which some compile; memory, the most that was resident, in MB.
+Open: a program's start until its model is ready; memory: the most that was resident, files included.
 Called with a worker's name, this file is the other side: it loads a peer, and answers each line with a line of JSON, in milliseconds."""
 import functools
+import hashlib
+import importlib.metadata
+import inspect
 import json
 import os
 import platform
@@ -121,33 +127,6 @@ def work_torchvision(photo, rows, columns, threads):
     answer("torchvision " + torchvision.__version__, turn)
 
 
-def work_pil(photo, rows, columns, threads):
-    import numpy
-    import PIL
-    from PIL import Image
-    rows, columns = int(rows), int(columns)
-    image, canvas, large, small = sizes(photo, rows, columns)
-    mean, std = numpy.array(MEAN, numpy.float32), numpy.array(STD, numpy.float32)
-
-    def fitted(side, to):
-        whole = numpy.zeros((to[1], to[0], 3), numpy.float32)
-        left, top = (to[0] - side[0]) // 2, (to[1] - side[1]) // 2
-        whole[top:top + side[1], left:left + side[0]] = numpy.asarray(image.resize(side, Image.Resampling.BILINEAR), numpy.float32) / 255.0
-        return (whole - mean) / std
-
-    def patches(view):
-        return view.reshape(24, 14, 24, 14, 3).transpose(0, 2, 1, 3, 4).reshape(576, 588)
-
-    def turn():
-        start = time.perf_counter()
-        whole = fitted(large, canvas)
-        views = [patches(fitted(small, (336, 336)))]
-        views += [patches(whole[r * 224:r * 224 + 336, c * 224:c * 224 + 336]) for r in range(rows) for c in range(columns)]
-        numpy.stack(views)
-        return {"crops": ms_since(start)}
-    answer("PIL " + PIL.__version__, turn)
-
-
 def reference_model(repository, tower, blocks):
     """The reference's own model file with random bf16 weights; its package's __init__ would import what only training needs."""
     import importlib
@@ -213,12 +192,25 @@ def work_reference(repository, tower, blocks, views, tokens, threads):
 
 
 PROMPT = [(i * 379 + 7) % 49000 for i in range(2048)]
+NO_AMX = bool(os.environ.get("PEERS_NO_AMX"))
 
 
-def cached(folder, name, make):
-    """A file or folder that make(path) makes once."""
-    path = os.path.join(folder, name)
-    if not os.path.exists(path):
+def stepped(step, tokens, reset):
+    """A turn of a program that runs step by step: step(ids) -> the next token"""
+    reset()
+    start = time.perf_counter()
+    token = step(PROMPT[:tokens])
+    prefill, start = ms_since(start), time.perf_counter()
+    for _ in range(NEW - 1):
+        token = step([token])
+    return {"prefill": prefill, "decode": ms_since(start) / (NEW - 1)}
+
+
+def cached(folder, name, make, *makers):
+    """A file or folder that make(path) makes once: its name has a hash of the source of its makers, so that files of older code are not taken"""
+    sources = "".join(map(inspect.getsource, makers)) + json.dumps(SHAPES, sort_keys=True)
+    path = os.path.join(folder, f"{name}-{hashlib.sha256(sources.encode()).hexdigest()[:8]}")
+    if make and not os.path.exists(path):
         make(path + ".part")
         os.rename(path + ".part", path)
     return path
@@ -304,24 +296,34 @@ def write_gguf(path, shape, blocks, kind):
     writer.write_header_to_file(); writer.write_kv_data_to_file(); writer.write_tensors_to_file(); writer.close()
 
 
-def prepare_llama(folder, name, blocks, kind):
-    return cached(folder, f"{name}-{blocks}-{kind}.gguf", lambda path: write_gguf(path, SHAPES[name], int(blocks), kind))
+def prepare_llama(folder, name, blocks, kind, *_):
+    return cached(folder, f"{name}-{blocks}-{kind}.gguf", lambda path: write_gguf(path, SHAPES[name], int(blocks), kind), write_gguf, gguf_tensors, gguf_type, gguf_numbers)
 
 
-def work_llama(folder, name, blocks, tokens, threads, kind):
-    import xllamacpp
-    tokens, threads = int(tokens), int(threads)
-    settings = xllamacpp.CommonParams()
-    settings.model.path = prepare_llama(folder, name, blocks, kind)
-    settings.n_ctx = 1024; settings.n_batch = settings.n_ubatch = 512; settings.n_gpu_layers = 0; settings.warmup = True
-    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
-    server = xllamacpp.Server(settings)
+def work_llama(folder, name, blocks, tokens, threads, kind, flash):
+    import llama_cpp as llama
+    import numpy
+    silence = llama.llama_log_callback(lambda *_: None)
+    llama.llama_log_set(silence, None)
+    llama.llama_backend_init()
+    options = llama.llama_model_default_params()
+    options.use_extra_bufts = not NO_AMX  # its AMX products are extra buffer types
+    model = llama.llama_model_load_from_file(prepare_llama(folder, name, blocks, kind).encode(), options)
+    settings = llama.llama_context_default_params()
+    settings.n_ctx, settings.n_batch, settings.n_ubatch, settings.n_threads, settings.n_threads_batch = 1024, 512, 512, int(threads), int(threads)
+    settings.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_ENABLED if flash == "FA" else llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    context = llama.llama_init_from_model(model, settings)
+    words = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(model))
 
-    def turn():
-        out = server.handle_completions({"prompt": PROMPT[:tokens], "n_predict": NEW, "temperature": 0.0, "ignore_eos": True, "cache_prompt": False})
-        times = (json.loads(out) if isinstance(out, (str, bytes)) else out)["timings"]
-        return {"prefill": times["prompt_ms"], "decode": times["predicted_per_token_ms"], "tokens": times["prompt_n"]}
-    answer(f"xllamacpp {xllamacpp.__version__}, {kind}", turn)
+    def step(ids):
+        tokens_of = (llama.llama_token * len(ids))(*ids)
+        if llama.llama_decode(context, llama.llama_batch_get_one(tokens_of, len(ids))):
+            sys.exit("llama_decode failed")
+        logits = llama.llama_get_logits_ith(context, -1)
+        return int(numpy.ctypeslib.as_array(logits, (words,)).argmax())
+    system = [one.strip() for one in llama.llama_print_system_info().decode().split("|") if one.strip().endswith("= 1") and "LLAMAFILE" not in one]
+    answer(f"llama-cpp-python {llama.__version__} built here ({', '.join(one.split(' =')[0].split()[-1] for one in system)})",
+           lambda: stepped(step, int(tokens), lambda: llama.llama_memory_clear(llama.llama_get_memory(context), True)))
 
 
 # ---- a folder of transformers: PyTorch and vLLM read it, OpenVINO's and ONNX Runtime's files are made of it
@@ -352,29 +354,36 @@ def write_folder(path, shape, blocks):
     transformers.PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="<unk>", bos_token="<s>", eos_token="</s>").save_pretrained(path)
 
 
-def prepare_folder(folder, name, blocks, _kind=None):
-    return cached(folder, f"{name}-{blocks}", lambda path: write_folder(path, SHAPES[name], int(blocks)))
+def prepare_folder(folder, name, blocks, *_):
+    return cached(folder, f"{name}-{blocks}", lambda path: write_folder(path, SHAPES[name], int(blocks)), write_folder)
 
 
 def tower(name, views):
-    """A request of random pixels through a random tower and connector of transformers; None: it has no such class"""
+    """A random tower and connector of transformers as one module, and its inputs for so many views"""
     import torch
     if name == "smolvlm-500m":
         from transformers import SmolVLMConfig
         from transformers.models.smolvlm import modeling_smolvlm as smolvlm
         config = SmolVLMConfig(scale_factor=4, vision_config={"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12, "intermediate_size": 3072,
                                                               "patch_size": 16, "image_size": 512}, text_config={"model_type": "llama", "hidden_size": 960})
-        vision = smolvlm.SmolVLMVisionTransformer._from_config(config.vision_config, dtype=torch.bfloat16).eval()
-        connector, pixels = smolvlm.SmolVLMConnector(config).to(torch.bfloat16).eval(), torch.randn(views, 3, 512, 512).to(torch.bfloat16)
-        return lambda: connector(vision(pixel_values=pixels).last_hidden_state), vision
+        vision = smolvlm.SmolVLMVisionTransformer._from_config(config.vision_config, dtype=torch.bfloat16)
+        connector = smolvlm.SmolVLMConnector(config).to(torch.bfloat16)
+
+        class Tower(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.vision, self.connector = vision, connector
+
+            def forward(self, pixels):
+                return self.connector(self.vision(pixel_values=pixels).last_hidden_state)
+        return Tower().eval(), (torch.randn(views, 3, 512, 512).to(torch.bfloat16),)
     if name == "qwen3-vl-2b":
         from transformers.models.qwen3_vl import configuration_qwen3_vl, modeling_qwen3_vl
         config = configuration_qwen3_vl.Qwen3VLVisionConfig(depth=24, hidden_size=1024, intermediate_size=4096, num_heads=16, patch_size=16, out_hidden_size=2048,
                                                             deepstack_visual_indexes=[5, 11, 17])
-        vision = modeling_qwen3_vl.Qwen3VLVisionModel._from_config(config, dtype=torch.bfloat16).eval()
         side = 2 * int(views ** 0.5)
-        pixels, grid = torch.randn(4 * views, 3 * 2 * 16 * 16).to(torch.bfloat16), torch.tensor([[1, side, side]])
-        return lambda: vision(pixels, grid_thw=grid), vision
+        return (modeling_qwen3_vl.Qwen3VLVisionModel._from_config(config, dtype=torch.bfloat16).eval(),
+                (torch.randn(4 * views, 3 * 2 * 16 * 16).to(torch.bfloat16), torch.tensor([[1, side, side]])))
     return None, None
 
 
@@ -384,40 +393,33 @@ def work_torch(folder, name, blocks, tokens, threads, views, how):
     torch.set_num_threads(int(threads))
     tokens = int(tokens)
     model = transformers.AutoModelForCausalLM.from_pretrained(prepare_folder(folder, name, blocks), dtype=torch.bfloat16).eval()
-    vision, module = tower(name, int(views)) if int(views) else (None, None)
-    said = f"torch {torch.__version__}, transformers {transformers.__version__}, {how}"
-    if how == "torchao int8":
-        import torchao.quantization as ao
-        ao.quantize_(model, ao.Int8DynamicActivationInt8WeightConfig(), lambda part, at: isinstance(part, torch.nn.Linear) and "lm_head" not in at)
-        said += f", torchao {ao.__name__ and __import__('torchao').__version__}"
+    vision, pixels = tower(name, int(views)) if int(views) else (None, None)
+    cache = None
     if how != "eager":
         model.forward = torch.compile(model.forward, dynamic=False)
-        if module is not None:
-            module.forward = torch.compile(module.forward, dynamic=False)
-    prompt = torch.tensor([PROMPT[:tokens]])
-    cache = transformers.StaticCache(config=model.config, max_cache_len=tokens + NEW) if how != "eager" else None
+        vision = None if vision is None else torch.compile(vision, dynamic=False)
+        cache = transformers.StaticCache(config=model.config, max_cache_len=tokens + NEW)
+    place = {"at": 0, "past": cache}
 
-    def step(ids, positions, past):
-        out = model(input_ids=ids, position_ids=positions.view(1, -1), cache_position=positions, past_key_values=past, use_cache=True, logits_to_keep=1)
-        return out.logits[:, -1].argmax(-1).view(1, 1), out.past_key_values
+    def reset():
+        place["at"], place["past"] = 0, cache
+        if cache:
+            cache.reset()
+
+    def step(ids):
+        positions = torch.arange(place["at"], place["at"] + len(ids))
+        out = model(input_ids=torch.tensor([ids]), position_ids=positions.view(1, -1), cache_position=positions, past_key_values=place["past"], use_cache=True,
+                    logits_to_keep=1)
+        place["at"], place["past"] = place["at"] + len(ids), out.past_key_values
+        return int(out.logits[0, -1].argmax())
 
     def turn():
-        times = {}
         with torch.inference_mode():
-            if vision:
-                start = time.perf_counter()
-                vision()
-                times["vision"] = ms_since(start)
-            if cache:
-                cache.reset()
             start = time.perf_counter()
-            token, past = step(prompt, torch.arange(tokens), cache)
-            times["prefill"] = ms_since(start)
-            start = time.perf_counter()
-            for made in range(NEW - 1):
-                token, past = step(token, torch.tensor([tokens + made]), past)
-            return times | {"decode": ms_since(start) / (NEW - 1)}
-    answer(said, turn)
+            if vision is not None:
+                vision(*pixels)
+            return ({} if vision is None else {"vision": ms_since(start)}) | stepped(step, tokens, reset)
+    answer(f"torch {torch.__version__}, transformers {transformers.__version__}, {how}", turn)
 
 
 def work_vllm(folder, name, blocks, tokens, threads):
@@ -428,7 +430,7 @@ def work_vllm(folder, name, blocks, tokens, threads):
     os.dup2(2, 1)  # vLLM and its processes write to stdout
     sys.stdout = os.fdopen(out, "w")
     import vllm
-    model = vllm.LLM(model=os.path.join(folder, f"{name}-{blocks}"), dtype="bfloat16", max_model_len=1024, max_num_seqs=1, enable_prefix_caching=False,
+    model = vllm.LLM(model=prepare_folder(folder, name, blocks), dtype="bfloat16", max_model_len=1024, max_num_seqs=1, enable_prefix_caching=False,
                      enforce_eager=True, disable_log_stats=True)
     prompt = {"prompt_token_ids": PROMPT[:int(tokens)]}
 
@@ -443,112 +445,85 @@ def work_vllm(folder, name, blocks, tokens, threads):
     answer(f"vllm {vllm.__version__}, bf16, eager", turn)
 
 
-# ---- OpenVINO: the language model traced with its cache as a state, weights compressed by NNCF
-def decoder(folder):
-    """A module of the folder's llama or qwen3: ids, positions, the cache's keys and values by block -> logits of the last token, keys and values"""
-    import torch
-    import transformers
-    from torch.nn import functional as F
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
-    config = model.config
-    heads, kv, head = config.num_attention_heads, config.num_key_value_heads, config.head_dim
-
-    class Decoder(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner, self.head = model.model, model.lm_head
-            self.register_buffer("turns", 1.0 / config.rope_parameters["rope_theta"] ** (torch.arange(0, head, 2).float() / head))
-
-        def forward(self, ids, positions, *past):
-            x = self.inner.embed_tokens(ids)
-            angles = positions[:, :, None].float() * self.turns
-            cosine, sine = torch.cat([angles, angles], -1).cos()[:, None].to(x.dtype), torch.cat([angles, angles], -1).sin()[:, None].to(x.dtype)
-            present = []
-
-            def turned(v):
-                return v * cosine + torch.cat([-v[..., head // 2:], v[..., :head // 2]], -1) * sine
-
-            def heads_of(v, count, norm):
-                v = v.view(1, -1, count, head)
-                return (norm(v) if norm else v).transpose(1, 2)
-
-            def spread(v):  # as transformers' repeat_kv, which OpenVINO knows
-                return v[:, :, None].expand(1, kv, heads // kv, v.shape[2], head).reshape(1, heads, v.shape[2], head)
-            for at, block in enumerate(self.inner.layers):
-                part, y = block.self_attn, block.input_layernorm(x)
-                q = turned(heads_of(part.q_proj(y), heads, getattr(part, "q_norm", None)))
-                k = torch.cat([past[2 * at], turned(heads_of(part.k_proj(y), kv, getattr(part, "k_norm", None)))], 2)
-                v = torch.cat([past[2 * at + 1], heads_of(part.v_proj(y), kv, None)], 2)
-                present += [k, v]
-                seen = torch.arange(k.shape[2])[None, None, None] <= positions[:, None, :, None]
-                y = F.scaled_dot_product_attention(q, spread(k), spread(v), attn_mask=seen)
-                x = x + part.o_proj(y.transpose(1, 2).reshape(1, -1, heads * head))
-                x = x + block.mlp(block.post_attention_layernorm(x))
-            return (self.head(self.inner.norm(x[:, -1:])), *present)
-    return Decoder().eval(), config.num_hidden_layers, kv, head
-
-
+# ---- OpenVINO: optimum-intel's export in openvino_genai's pipeline; the tower converted by openvino, its int8 by nncf
 def write_openvino(path, folder, kind):
+    weights = {"bf16": ["fp16"], "int8": ["int8", "--sym"], "int4": ["int4", "--sym", "--group-size", "64", "--ratio", "1.0"]}[kind]
+    subprocess.run([os.path.join(os.path.dirname(sys.executable), "optimum-cli"), "export", "openvino", "--task", "text-generation-with-past", "--weight-format",
+                    *weights, "-m", folder, path], check=True, stdout=sys.stderr)
+
+
+def write_openvino_tower(path, name, views, kind):
     import nncf
     import openvino
     import torch
-    from openvino._offline_transformations import apply_make_stateful_transformation
-    from openvino.frontend.pytorch import patch_model
-    module, blocks, kv, head = decoder(folder)
-    patch_model.__make_16bit_traceable(module)
-    past = [torch.zeros(1, kv, 3, head) for _ in range(2 * blocks)]
-    names = [f"past.{i}" for i in range(2 * blocks)]
+    module, pixels = tower(name, views)
+    module = module.float()
+    pixels = tuple(one.float() if one.is_floating_point() else one for one in pixels)
     with torch.no_grad():
-        model = openvino.convert_model(module, example_input=(torch.ones(1, 2, dtype=torch.long), torch.tensor([[3, 4]]), *past))
-    for port, name in zip(model.inputs, ["ids", "positions", *names]):
-        port.get_tensor().set_names({name})
-        port.get_node().set_partial_shape(openvino.PartialShape([1, -1] if not name.startswith("past") else [1, kv, -1, head]))
-    for port, name in zip(model.outputs, ["logits", *("present" + name[4:] for name in names)]):
-        port.get_tensor().set_names({name})
-    model.validate_nodes_and_infer_types()
-    apply_make_stateful_transformation(model, {name: "present" + name[4:] for name in names})
+        model = openvino.convert_model(torch.export.export(module, pixels))
     if kind == "int8":
-        model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM)
-    elif kind == "int4":
-        model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT4_SYM, group_size=64, ratio=1.0)
-    os.makedirs(path, exist_ok=True)
-    openvino.save_model(model, os.path.join(path, "model.xml"), compress_to_fp16=False)
+        model = nncf.quantize(model, nncf.Dataset([tuple(one.numpy() for one in pixels)]), model_type=nncf.ModelType.TRANSFORMER, subset_size=1)
+    os.makedirs(path)
+    openvino.save_model(model, os.path.join(path, "tower.xml"), compress_to_fp16=False)
 
 
-def prepare_openvino(folder, name, blocks, kind):
-    return cached(folder, f"{name}-{blocks}-openvino-{kind}", lambda path: write_openvino(path, prepare_folder(folder, name, blocks), kind))
+def prepare_openvino(folder, name, blocks, views, kind, *_):
+    if int(views) and kind != "int4":
+        cached(folder, f"{name}-{views}-tower-{kind}", lambda path: write_openvino_tower(path, name, int(views), kind), write_openvino_tower, tower)
+    return cached(folder, f"{name}-{blocks}-openvino-{kind}", lambda path: write_openvino(path, prepare_folder(folder, name, blocks), kind), write_openvino)
 
 
-def work_openvino(folder, name, blocks, tokens, threads, kind):
+def fused(openvino, path):
+    """The nodes that this plugin makes of a model's attention and MLPs: with the cache inside of the attention there is no Softmax"""
+    compiled = openvino.Core().compile_model(os.path.join(path, "openvino_model.xml"), "CPU", {"INFERENCE_PRECISION_HINT": "bf16"})
+    kinds = [op.get_rt_info()["layerType"].astype(str) for op in compiled.get_runtime_model().get_ops()]
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("ScaledDotProductAttention", "Softmax", "LLMMLP"))
+
+
+def work_openvino(folder, name, blocks, tokens, threads, views, kind, backend, precision, group):
     import numpy
     import openvino
-    tokens = int(tokens)
-    settings = {"INFERENCE_NUM_THREADS": int(threads), "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "bf16"}
-    request = openvino.Core().compile_model(os.path.join(prepare_openvino(folder, name, blocks, kind), "model.xml"), "CPU", settings).create_infer_request()
-
-    def step(ids, first):
-        out = request.infer({"ids": numpy.array([ids], numpy.int64), "positions": numpy.arange(first, first + len(ids), dtype=numpy.int64)[None]})
-        return [int(out["logits"][0, -1].argmax())]
+    import openvino_genai
+    import torch
+    path = prepare_openvino(folder, name, blocks, views, kind)
+    common = {"INFERENCE_NUM_THREADS": int(threads), "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision}
+    settings = common | {"ATTENTION_BACKEND": backend, "KV_CACHE_PRECISION": "bf16" if precision == "bf16" else "f32"}
+    if group != "-":
+        settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = group
+    if backend == "PA":
+        settings["scheduler_config"] = openvino_genai.SchedulerConfig()
+        settings["scheduler_config"].max_num_batched_tokens = 2048
+        settings["scheduler_config"].enable_prefix_caching = False
+        settings["scheduler_config"].cache_size = 1
+    model = openvino_genai.LLMPipeline(path, "CPU", **settings)
+    generation = openvino_genai.GenerationConfig(max_new_tokens=NEW, ignore_eos=True, do_sample=False, apply_chat_template=False)
+    ids, vision = openvino.Tensor(numpy.array([PROMPT[:int(tokens)]], numpy.int64)), None
+    if int(views) and kind != "int4":
+        tower_path = cached(folder, f"{name}-{views}-tower-{kind}", None, write_openvino_tower, tower)
+        vision = openvino.Core().compile_model(os.path.join(tower_path, "tower.xml"), "CPU", common).create_infer_request()
+        pixels = [one.float().numpy() if one.is_floating_point() else one.numpy() for one in tower(name, int(views))[1]]
 
     def turn():
-        request.reset_state()
         start = time.perf_counter()
-        token = step(PROMPT[:tokens], 0)
-        prefill, start = ms_since(start), time.perf_counter()
-        for made in range(NEW - 1):
-            token = step(token, tokens + made)
-        return {"prefill": prefill, "decode": ms_since(start) / (NEW - 1)}
-    answer(f"openvino {openvino.__version__.split('-')[0]}, weights {kind}, products in bf16", turn)
+        if vision:
+            vision.infer(pixels)
+        times = {"vision": ms_since(start)} if vision else {}
+        out = model.generate(ids, generation)
+        if len(out.tokens[0]) != NEW:
+            sys.exit("another number of tokens")
+        return times | {"prefill": out.perf_metrics.get_ttft().mean, "decode": out.perf_metrics.get_tpot().mean}
+    answer(f"openvino {openvino.__version__.split('-')[0]}, genai {openvino_genai.__version__.split('-')[0]}, optimum-intel "
+           f"{importlib.metadata.version('optimum-intel')}, nncf {importlib.metadata.version('nncf')}, torch {torch.__version__}; {fused(openvino, path)}", turn)
 
 
 # ---- ONNX Runtime, by onnxruntime-genai's own builder
-def prepare_onnx(folder, name, blocks, kind):
+def prepare_onnx(folder, name, blocks, kind, *_):
     made_of = prepare_folder(folder, name, blocks)
 
     def build(path):
         subprocess.run([sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", made_of, "-o", path, "-p", kind, "-e", "cpu", "-c", folder],
                        check=True, stdout=sys.stderr)
-    return cached(folder, f"{name}-{blocks}-onnx-{kind}", build)
+    return cached(folder, f"{name}-{blocks}-onnx-{kind}", build, prepare_onnx, write_folder)
 
 
 def work_onnx(folder, name, blocks, tokens, threads, kind):
@@ -568,19 +543,24 @@ def work_onnx(folder, name, blocks, tokens, threads, kind):
         for _ in range(NEW - 1):
             generator.generate_next_token()
         return {"prefill": prefill, "decode": ms_since(start) / (NEW - 1)}
-    answer(f"onnxruntime-genai {onnxruntime_genai.__version__}, {kind}", turn)
+    answer(f"onnxruntime-genai {onnxruntime_genai.__version__}, onnxruntime {importlib.metadata.version('onnxruntime')}, weights all different", turn)
 
 
-# One row a peer: name, the variable of its python, modules that it needs, worker, its last arguments, how its files are made, why it lacks a shape
-DENSE = {"molmoe-1b": "this file traces dense blocks alone"}
+# One row a peer: name, our row that it is compared with, the variable of its python, modules that it needs, worker, how its files are made, the shapes that it
+# lacks; and its configurations, all of which take turns: the best one in each column counts. "views" stands for their number
+MOST = str(2 ** 64 - 1)  # a group of a whole row, which its AMX int8 products need
 PEERS = [
-    *(("PyTorch " + how, "PEERS_TORCH", "torch, transformers" + (", torchao" if "torchao" in how else ""), "torch", ["views", how], prepare_folder, {})
-      for how in ("eager", "compile", "torchao int8")),
-    *(("OpenVINO " + kind, "PEERS_OPENVINO", "openvino, nncf, torch, transformers", "openvino", [kind], prepare_openvino, DENSE)
-      for kind in ("bf16", "int8", "int4")),
-    *(("ONNX Runtime " + kind, "PEERS_ONNX", "onnxruntime_genai, onnx_ir, torch, transformers", "onnx", [kind], prepare_onnx, {}) for kind in ("fp32", "int4")),
-    ("vLLM bf16", "PEERS_VLLM", "vllm", "vllm", [], None, {}),
-    *(("llama.cpp " + kind, "PEERS_LLAMA", "xllamacpp, gguf, numpy", "llama", [kind], prepare_llama, {}) for kind in ("bf16", "q8_0", "q4_0", "q4_k_m")),
+    ("PyTorch bf16", "bf16", "PEERS_TORCH", "torch, transformers", "torch", prepare_folder, [], {"eager": ["views", "eager"], "compile": ["views", "compile"]}),
+    ("OpenVINO bf16", "bf16", "PEERS_OPENVINO", "openvino_genai, optimum.intel, nncf, torch", "openvino", prepare_openvino, ["molmoe-1b"],
+     {"PA": ["views", "bf16", "PA", "bf16", "-"], "SDPA": ["views", "bf16", "SDPA", "bf16", "-"]}),
+    ("OpenVINO int8", "int8+head", "PEERS_OPENVINO", "openvino_genai, optimum.intel, nncf, torch", "openvino", prepare_openvino, ["molmoe-1b"],
+     {"PA, DQ max": ["views", "int8", "PA", "bf16", MOST], "SDPA, DQ max": ["views", "int8", "SDPA", "bf16", MOST]}),
+    ("OpenVINO int4", "int4+head", "PEERS_OPENVINO", "openvino_genai, optimum.intel, nncf, torch", "openvino", prepare_openvino, ["molmoe-1b"],
+     {"PA": ["views", "int4", "PA", "bf16", "-"], "PA, f32, DQ 64": ["views", "int4", "PA", "f32", "64"]}),
+    ("ONNX Runtime int4", "int4+head", "PEERS_ONNX", "onnxruntime_genai, onnx_ir, torch, transformers", "onnx", prepare_onnx, [], {"": ["int4"]}),
+    ("vLLM bf16", "bf16", "PEERS_VLLM", "vllm", "vllm", None, [], {"eager": []}),
+    *(("llama.cpp " + kind.upper(), ours, "PEERS_LLAMA", "llama_cpp, gguf, numpy", "llama", prepare_llama, [], {"FA off": [kind, "-"], "FA on": [kind, "FA"]})
+      for kind, ours in (("bf16", "bf16"), ("q8_0", "int8"), ("q4_0", "int4"), ("q4_k_m", "int4"))),
 ]
 
 
@@ -604,12 +584,13 @@ def resident_mb(process):
 
 
 class Peer:
-    def __init__(self, name, command):
-        self.name, self.turns, self.command, self.once = name, [], command, {"open": [], "first": [], "memory": []}
+    def __init__(self, name, command, how=""):
+        self.name, self.how, self.turns, self.command, self.once = name, how, [], command, {"open": [], "first": [], "memory": []}
+        self.label = f"{name}, {how}" if how else name
 
     def open(self):
         start = time.perf_counter()
-        environment = dict(os.environ, TOKENIZERS_PARALLELISM="true", HF_HUB_OFFLINE="1")
+        environment = dict(os.environ, TOKENIZERS_PARALLELISM="true", HF_HUB_OFFLINE="1", **({"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"} if NO_AMX else {}))
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.ready = self.line()
         self.once["open"].append(ms_since(start))
@@ -624,7 +605,7 @@ class Peer:
     def line(self):
         line = self.process.stdout.readline()
         if not line:
-            raise EOFError(self.name)
+            raise EOFError(self.label)
         return line.strip()
 
     def turn(self):
@@ -635,7 +616,7 @@ class Peer:
             if not most or cpu_s() - everyone - (cpu_s(self.process.pid) - own) <= most * os.cpu_count() * (time.time() - start) + 0.02:
                 return times
             time.sleep(1.0)
-        print(f"  {self.name}: other programs used the cores in 8 turns; the last one counts")
+        print(f"  {self.label}: other programs used the cores in 8 turns; the last one counts")
         return times
 
     def one_turn(self):
@@ -653,47 +634,61 @@ class Peer:
         self.process.wait()
 
 
-def take_turns(title, peers, rounds, rows, alone=False):
-    """peers[0] is this project; rows: (key, peers' names or None for all); alone: each is open only for its turn of a round"""
-    print(f"\n{title}", flush=True)
-    each = int(os.environ.get("PEERS_TURNS", "1")) if alone else 1
-    for number in range(0 if alone else -1, rounds):
+def take_turns(peers, rounds):
+    """Opens all of them, lets each take a turn that does not count, then one a round; takes out those that end. peers[0] is this project."""
+    for number in range(-1, rounds):
         for peer in list(peers):
             try:
-                if alone or number < 0:
+                if number < 0:
                     peer.open()
-                    print(f"  {peer.name}: {peer.ready}", flush=True)
+                    print(f"  {peer.label}: {peer.ready}", flush=True)
                     peer.first()
+                    continue
                 time.sleep(0.2)
-                times = [peer.turn() for _ in range(each)]
+                peer.turns.append(peer.turn())
+                print(f"  {peer.label}: " + ", ".join(f"{key} {value:.2f}" for key, value in peer.turns[-1].items()), file=sys.stderr, flush=True)
             except (EOFError, OSError):
                 if peer is peers[0]:
-                    sys.exit(f"peers.py: {peer.name} ended")
-                print(f"  left out: {peer.name} (its program ended; standard error says why)", flush=True)
+                    sys.exit(f"peers.py: {peer.label} ended")
+                print(f"  left out: {peer.label} (its program ended; standard error says why)", flush=True)
                 peers.remove(peer)
-                continue
-            if number >= 0:
-                peer.turns += times
-                for turn in times:
-                    print(f"  {peer.name}: " + ", ".join(f"{key} {value:.2f}" for key, value in turn.items()), file=sys.stderr, flush=True)
-            if alone:
-                peer.close()
     for peer in peers:
-        if not alone:
-            peer.close()
+        peer.close()
+
+
+def ratios(peer, base, key):
+    own = "encode" if key == "encode_batch" else key
+    return [turn[key] / first[own] for turn, first in zip(peer.turns, base.turns)]
+
+
+def print_turns(peers, rows):
     for key in rows:
         for peer in peers:
-            if key not in peer.turns[0]:
-                continue
-            values = [turn[key] for turn in peer.turns]
-            own = "encode" if key == "encode_batch" else key
-            ratio = statistics.median(value / first[own] for value, first in zip(values, peers[0].turns))
-            print(f"  {key:13} {peer.name:22} {statistics.median(values):10.2f} ms  {ratio:6.2f} x  [{' '.join('%.2f' % value for value in values)}]")
-    for key, unit in (("open", "ms"), ("first", "ms"), ("memory", "MB")):
-        for peer in peers:
-            if peer.once[key]:
-                print(f"  {key:13} {peer.name:22} {statistics.median(peer.once[key]):10.0f} {unit}")
-    sys.stdout.flush()
+            if peer.turns and key in peer.turns[0]:
+                values = [turn[key] for turn in peer.turns]
+                print(f"  {key:13} {peer.label:30} {statistics.median(values):10.2f} ms  {statistics.median(ratios(peer, peers[0], key)):6.2f} x  "
+                      f"[{' '.join('%.2f' % value for value in values)}]")
+
+
+def cell(base, variants, key):
+    """The best of the configurations: its median and the median, least and most of its ratios round by round"""
+    there = [peer for peer in variants if peer.turns and key in peer.turns[0]]
+    if not there:
+        return "- | -"
+    best = min(there, key=lambda peer: statistics.median(turn[key] for turn in peer.turns))
+    values = sorted(ratios(best, base, key))
+    said = f" ({best.how})" if len(there) > 1 else ""
+    return f"{statistics.median(turn[key] for turn in best.turns):.1f}{said} | {statistics.median(values):.2f} [{values[0]:.2f} {values[-1]:.2f}]"
+
+
+def print_table(groups):
+    """groups: this project's peer and a peer's configurations; the table of peers.md"""
+    print("\n| peer | tried | ours | vision, ms | ratio | prefill, ms | ratio | decode step, ms | ratio | open, ms | memory, MB |\n" + "|---" * 11 + "|")
+    for base, variants in groups:
+        if variants:
+            once = [f"{min(statistics.median(peer.once[key]) for peer in variants):.0f}" if variants[0].once[key] else "-" for key in ("open", "memory")]
+            tried = "; ".join(peer.how for peer in variants if peer.how) or "-"
+            print(f"| {variants[0].name} | {tried} | {base.name} | {' | '.join(cell(base, variants, key) for key in ('vision', 'prefill', 'decode'))} | {' | '.join(once)} |")
 
 
 def main():
@@ -726,56 +721,77 @@ def main():
         made_of, rows, columns = first.open().ready.split()[:3]
         first.close()
         peers = [first]
-        for worker, module in (("torchvision", "torchvision"), ("pil", "PIL")):
-            if not has(torch, module):
-                left_out(worker, f"PEERS_TORCH has no {module}")
-                continue
-            for count in (["1", threads] if worker == "torchvision" and threads != "1" else ["1"]):
-                peers.append(Peer(f"{worker}, {count} thread{'s' if count != '1' else ''}", [torch, me, worker, photo, rows, columns, count]))
-        take_turns(f"a photograph, {os.path.basename(photo)}, decoded, to {made_of} views of normalised patches", peers, rounds, ["crops"])
+        if has(torch, "torchvision, PIL"):
+            peers += [Peer(f"torchvision, {count} threads", [torch, me, "torchvision", photo, rows, columns, count]) for count in sorted({"1", threads})]
+        else:
+            left_out("torchvision", "PEERS_TORCH has no torchvision or PIL")
+        print(f"\na photograph, {os.path.basename(photo)}, decoded, to {made_of} views of normalised patches")
+        take_turns(peers, rounds)
+        print_turns(peers, ["crops"])
     if "tokenizer" in only:
         peers = [Peer("vlmprof", [ours, "tokenizer", tokenizer, text])]
         if has(torch, "tokenizers"):
             peers.append(Peer("tokenizers", [torch, me, "tokenizers", tokenizer, text]))
         else:
             left_out("tokenizers", "PEERS_TORCH has none")
-        take_turns(f"{os.path.basename(text)}, line by line, {os.path.getsize(text) / 1e6:.2f} MB, by {os.path.basename(tokenizer)}", peers, rounds,
-                   ["encode", "encode_batch"])
+        print(f"\n{os.path.basename(text)}, line by line, {os.path.getsize(text) / 1e6:.2f} MB, by {os.path.basename(tokenizer)}")
+        take_turns(peers, rounds)
+        print_turns(peers, ["encode", "encode_batch"])
         counts = {peer.name: peer.turns[-1]["tokens"] for peer in peers}
         print("  tokens: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
     if "model" in only:
         with tempfile.TemporaryDirectory() as made:
             folder, shape = get("PEERS_FOLDER", made), SHAPES[name]
             blocks = cut if cut != "0" else str(shape["blocks"])
-            wanted = get("PEERS_MODELS", "").split(",")
-            model = name if views != "0" else os.path.join(folder, f"{name}-{blocks}")
-            peers = [Peer("vlmprof " + weights, [ours, "engine", model, tower_blocks, cut, views, tokens, weights])
-                     for weights in ["bf16", *get("PEERS_WEIGHTS", "int8 int4 int8+head int4+head").split()]]
+            wanted = [one for one in get("PEERS_MODELS", "").split(",") if one]
+            model = name if views != "0" else prepare_folder(folder, name, blocks)
+            gemm = ["avx512bf16"] if NO_AMX else []
+
+            def own(weights):
+                return Peer("vlmprof " + weights, [ours, "engine", model, tower_blocks, cut, views, tokens, weights, *gemm])
+            mine = [own(weights) for weights in ["bf16", *get("PEERS_WEIGHTS", "int8 int4 int8+head int4+head").split()]]
+            groups = [(mine[0], [peer]) for peer in mine]
             if name == "molmoe-1b" and reference and has(reference_python, "torch, transformers, einops"):
-                peers.append(Peer("reference bf16", [reference_python, me, "reference", reference, tower_blocks, blocks, views, tokens, threads]))
+                groups.append((mine[0], [Peer("reference bf16", [reference_python, me, "reference", reference, tower_blocks, blocks, views, tokens, threads])]))
             elif name == "molmoe-1b":
                 left_out("the reference", "PEERS_REFERENCE, or a python with torch, transformers and einops")
-            for peer, variable, modules, worker, rest, prepare, lacks in PEERS:
+            for peer, against, variable, modules, worker, prepare, lacks, configurations in PEERS:
                 python = get(variable, torch if variable in ("PEERS_OPENVINO", "PEERS_ONNX") else None)
-                if wanted != [""] and peer not in wanted:
+                if wanted and peer not in wanted:
                     continue
                 if name in lacks:
-                    left_out(peer, lacks[name])
-                elif not has(python, modules):
+                    left_out(peer, "not tried in this shape")
+                    continue
+                if not has(python, modules):
                     left_out(peer, f"{variable}, a python with {modules}")
-                elif not get("PEERS_PREPARE"):
-                    peers.append(Peer(peer, [python, me, worker, folder, name, blocks, tokens, threads, *(views if one == "views" else one for one in rest)]))
-                elif prepare and subprocess.run([python, me, "prepare", prepare.__name__, folder, name, blocks, rest[-1] if rest else ""], check=False).returncode:
-                    left_out(peer, "its file could not be made")
-            peers = [peer for peer in peers if wanted == [""] or peer.name in wanted]
+                    continue
+                rest = {how: [views if one == "views" else one for one in more] for how, more in configurations.items()}
+                if get("PEERS_PREPARE"):
+                    more = next(iter(rest.values()))
+                    if prepare and subprocess.run([python, me, "prepare", prepare.__name__, folder, name, blocks, *more], check=False).returncode:
+                        left_out(peer, "its file could not be made")
+                    continue
+                base = next((one for one in mine if one.name == "vlmprof " + against), mine[0])
+                groups.append((base, [Peer(peer, [python, me, worker, folder, name, blocks, tokens, threads, *more], how) for how, more in rest.items()]))
             if get("PEERS_PREPARE"):
                 return
-            take_turns(f"{name}: {'all' if cut == '0' else tower_blocks} blocks of the tower, {views} views; {blocks} blocks of the language model, {tokens} tokens; "
-                       "a decode step", peers, rounds, ["vision", "prefill", "decode"], bool(get("PEERS_ALONE")))
+            print(f"\n{name}: {'all' if cut == '0' else tower_blocks} blocks of the tower, {views} views; {blocks} blocks of the language model, {tokens} tokens; a decode step")
+            if get("PEERS_ALONE"):
+                take_turns(mine, rounds)
+                for at, (base, variants) in enumerate(groups[len(mine):], len(mine)):
+                    pair = [own(base.name.split()[1]), *variants]
+                    take_turns(pair, rounds)
+                    groups[at] = (pair[0], pair[1:])
+            else:
+                everyone = mine + [peer for _, variants in groups[len(mine):] for peer in variants]
+                take_turns(everyone, rounds)
+                groups = [(base, [peer for peer in variants if peer in everyone]) for base, variants in groups]
+            print_turns(mine + [peer for _, variants in groups[len(mine):] for peer in variants], ["vision", "prefill", "decode"])
+            print_table(groups)
 
 
 if __name__ == "__main__":
-    workers = {"tokenizers": work_tokenizers, "torchvision": work_torchvision, "pil": work_pil, "reference": work_reference, "llama": work_llama,
+    workers = {"tokenizers": work_tokenizers, "torchvision": work_torchvision, "reference": work_reference, "llama": work_llama,
                "torch": work_torch, "openvino": work_openvino, "onnx": work_onnx, "vllm": work_vllm,
                "prepare": lambda prepare, *of: globals()[prepare](*of)}
     if len(sys.argv) > 1 and sys.argv[1] in workers:

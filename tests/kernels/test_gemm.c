@@ -40,39 +40,45 @@ static void test_exp(void) {
  * whole range, down to where 2^x has no normal number. Damaged: 2^(x (1 + 1e-4)). */
 static void test_exp2(const char *name, vk_soften soften, double promise) {
     enum { STEPS = 6000 };
+    static float scores[VK_ROWS_MAX * VK_PAD], weights[VK_ROWS_MAX * VK_ATTEND_KEYS];
     double most = 0.0, damaged = 0.0;
     check_case("2^x of %s", name);
     for (int i = 0; i <= STEPS; i++) {
-        float x = -126.0f * (float)i / STEPS, scores[VK_PAD], weights[VK_PAD];
-        vk_met met = { 0.0f, 0.0f };
+        const int row = i % 8; /* also the second four of a strip's queries */
+        float x = -126.0f * (float)i / STEPS;
+        vk_met met = { .live = { 2, 2, 2, 2, 2, 2, 2, 2 } };
         double want = exp2((double)x);
-        for (int j = 0; j < VK_PAD; j++) scores[j] = j == 1 ? x : NAN; /* values after the live keys must not matter */
-        scores[0] = -1e30f;
-        CHECK(soften(&met, weights, scores, VK_PAD, 2, VK_PAD, 1.0f) == 1.0f);
-        if (!(fabs((double)met.sum / want - 1.0) <= most)) most = fabs((double)met.sum / want - 1.0);
-        damaged = fmax(damaged, fabs((double)met.sum / exp2((double)x * 1.0001) - 1.0));
+        for (int j = 0; j < VK_ROWS_MAX * VK_PAD; j++) scores[j] = j % VK_PAD == 0 ? -1e30f : j % VK_PAD == 1 ? x : NAN; /* NAN: after the live keys */
+        soften(&met, row / 4 * 4, weights, scores, VK_PAD, 1.0f);
+        CHECK(met.before[row] == 1.0f && met.sum[(row + 4) % 8] == 0.0f);
+        if (!(fabs((double)met.sum[row] / want - 1.0) <= most)) most = fabs((double)met.sum[row] / want - 1.0);
+        damaged = fmax(damaged, fabs((double)met.sum[row] / exp2((double)x * 1.0001) - 1.0));
     }
     CHECK_NEAR(most, 0, promise);
     CHECK(damaged > promise);
 }
-/* The effect of a block on earlier sums: a larger score scales them down, a smaller one does not. Weights are rounded to nearest. */
+/* The effect of a block on earlier sums: a larger score scales them down, a smaller one does not. Weights are rounded to nearest. Four queries, of which
+ * one sees no key and one has a larger maximum before. */
 static void test_soften(const char *name, vk_soften soften, int wide) {
-    float scores[2 * VK_PAD], weights[2 * VK_PAD];
-    vk_met met = { 1.0f, 5.0f };
-    double sum = 0.0, tolerance = wide ? 4e-7 : 1.0 / 256.0;
+    static float scores[2 * VK_ROWS_MAX * VK_PAD], weights[VK_ROWS_MAX * VK_ATTEND_KEYS];
+    vk_met met = { .most = { 1.0f, 1.0f, 1.0f, 7.0f }, .sum = { 5.0f, 5.0f, 5.0f, 5.0f }, .live = { 40, 0, 33, 40 } };
+    const double tolerance = wide ? 4e-7 : 1.0 / 256.0, most[4] = { 3.0, 1.0, 3.0, 7.0 }, before[4] = { 0.5, 1.0, 0.5, 1.0 };
     check_case("weights of %s", name);
-    for (int j = 0; j < 2 * VK_PAD; j++) scores[j] = j < 40 ? 3.0f - 0.25f * (float)(j * 7 % 40) : 1e9f;
-    CHECK_NEAR(soften(&met, weights, scores, VK_PAD, 40, 2 * VK_PAD, 0.5f), 0.5, 4e-6);
-    for (int j = 0; j < 2 * VK_PAD; j++) {
-        double want = j < 40 ? exp2(((double)scores[j] - 3.0) * 0.5) : 0.0;
-        CHECK_NEAR(get(weights, (size_t)j, wide), want, want * tolerance);
-        sum += want;
+    for (int r = 0; r < 4; r++)
+        for (int j = 0; j < 2 * VK_PAD; j++)
+            scores[j / VK_PAD * VK_ROWS_MAX * VK_PAD + r * VK_PAD + j % VK_PAD] = j < met.live[r] ? 3.0f - 0.25f * (float)(j * 7 % 40) : 1e9f;
+    soften(&met, 0, weights, scores, 2 * VK_PAD, 0.5f);
+    for (int r = 0; r < 4; r++) {
+        double sum = 5.0 * before[r];
+        for (int j = 0; j < 2 * VK_PAD; j++) {
+            double want = j < met.live[r] ? exp2((3.0 - 0.25 * (j * 7 % 40) - most[r]) * 0.5) : 0.0;
+            CHECK_NEAR(get(weights, (size_t)(r * VK_ATTEND_KEYS + j), wide), want, want * tolerance);
+            sum += want;
+        }
+        CHECK(met.most[r] == (float)most[r]);
+        CHECK_NEAR(met.before[r], before[r], 4e-6);
+        CHECK_NEAR(met.sum[r], sum, 1e-4);
     }
-    CHECK(met.most == 3.0f);
-    CHECK_NEAR(met.sum, 2.5 + sum, 1e-4);
-    CHECK(soften(&met, weights, scores, VK_PAD, 0, VK_PAD, 0.5f) == 1.0f); /* no key is live */
-    for (int j = 0; j < VK_PAD; j++) CHECK(get(weights, (size_t)j, wide) == 0.0);
-    CHECK_NEAR(met.sum, 2.5 + sum, 1e-4);
 }
 static void test_softmaxes(void) {
     test_exp2("f32", vk_soften_f32, 3e-7);

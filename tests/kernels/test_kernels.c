@@ -1740,79 +1740,6 @@ static void test_decode_router(int experts, int d, int wide) {
     verdict(job.normed, padded((size_t)d), wide, &en);
     keep_results();
 }
-/* Many rows at once: norm, logits, choice. The first row is zero, so all logits tie. The last row may contain NaN, and then has no expert. Damaged: ties go to the higher
- * index; weights from other sums. */
-static void test_route(int rows, int experts, int d, int k, int norm_topk, int wide) {
-    vk_route_job job = {0};
-    int32_t *want, *bad;
-    int numbers = rows - (rows > 2 && !norm_topk); /* number of rows without NaN */
-    size_t ld = padded((size_t)d), count = (size_t)rows * (size_t)k;
-    check_case("route rows %d experts %d d %d top_k %d norm %d wide %d", rows, experts, d, k, norm_topk, wide);
-    use_mode(wide);
-    expected e = expect_new((size_t)rows, (size_t)k);
-    expected en = expect_new((size_t)numbers, (size_t)d);
-    layer l = layer_new(experts, d, 1);
-    float *x = floats((size_t)rows * (size_t)d + 4, 3e-3f);
-    float *w = floats((size_t)d + 4, 1.0f);
-    want = (int32_t *)hold(count * sizeof *want);
-    bad = (int32_t *)hold(count * sizeof *bad);
-    for (int i = 0; i < d; i++) w[i] += 1.5f;
-    for (int i = 0; i < 4; i++) x[rows * d + i] = w[d + i] = (float)NAN; /* values after the rows must not matter */
-    for (int i = 0; i < d; i++) x[i] = 0.0f;
-    if (numbers < rows) x[(rows - 1) * d + d / 2] = (float)NAN;
-    for (int r = 0; r < rows; r++) {
-        unsigned char taken[VK_EXPERTS_MAX] = { 0 }, bad_taken[VK_EXPERTS_MAX] = { 0 };
-        double *normed = normed_row(x + (size_t)r * (size_t)d, w, d), sum = 0.0, chosen = 0.0, most = 0.0;
-        int broken = r == numbers;
-        expected row = expect_new(1, (size_t)experts);
-        for (int i = 0; i < experts; i++) expect_row(&row, (size_t)i, 0.0, normed, &l, (size_t)i, 0.0);
-        for (int i = 0; i < experts; i++) { sum += exp(row.want[i]); most = fmax(most, row.tolerance[i]); }
-        for (int i = 0; !broken && i < d; i++)
-            expect(&en, (size_t)r * (size_t)d + (size_t)i, normed[i], r ? normed[(i + 1) % d] : 1.0, fabs(normed[i]), d + 4, wide);
-        for (int s = 0; s < k; s++) {
-            int best = 0, worse = 0;
-            for (int i = 0; i < experts; i++) {
-                if (!taken[i] && (taken[best] || row.want[i] > row.want[best])) best = i;
-                if (!bad_taken[i] && (bad_taken[worse] || row.want[i] >= row.want[worse])) worse = i;
-            }
-            taken[best] = bad_taken[worse] = 1;
-            want[r * k + s] = broken ? 0 : best;
-            bad[r * k + s] = broken ? -1 : worse;
-            chosen += exp(row.want[best]);
-        }
-        for (int s = 0; s < k; s++) {
-            double v = exp(row.want[want[r * k + s]]) / (norm_topk ? chosen : sum);
-            if (broken) { expect(&e, (size_t)(r * k + s), 0.0, 1.0, 1.0, 1, 1); continue; }
-            expect(&e, (size_t)(r * k + s), v, v * 1.001, v, experts + 8, 1);
-            e.tolerance[r * k + s] += 3.0 * v * most;
-        }
-    }
-    job.x = x; job.norm = w; job.router = &l.linear; job.eps = 1e-5f; job.rows = rows; job.ld = (int)ld; job.top_k = k; job.norm_topk = norm_topk;
-    job.wide = wide;
-    job.normed = take((size_t)rows * ld * (wide ? 4 : 2));
-    job.index = (int32_t *)take(count * sizeof(int32_t));
-    job.weight = (float *)take(count * sizeof(float));
-    if (d % 4) { CHECK_INT(backend->route(queue, &job), 0); release_all(); return; }
-    /* norm as in rmsnorm, products, softmax, ranking; x, its norm and weights in, normed rows and the choice out */
-    SEND(1, (int64_t)rows * (4 * d + 2 * (int64_t)experts * d + experts * (4 + experts) + (norm_topk ? 2 * k : 0)),
-         (int64_t)rows * d * (4 + size_of(wide)) + 4 * d + 4 * (int64_t)experts * d + (int64_t)count * (4 + 4), CHECK(backend->route(queue, &job)));
-    verdict_ints(job.index, want, bad, count);
-    verdict(job.weight, (size_t)k, 1, &e);
-    verdict(job.normed, ld, wide, &en);
-    CHECK_SAME_BITS(job.weight, count * sizeof(float), backend->route(queue, &job));
-    release_all();
-}
-static void test_routes(void) {
-    for (int wide = 0; backend->route && wide < 2; wide++) {
-        test_route(1, 8, 24, 2, 0, wide);
-        test_route(16, 64, 128, 8, 0, wide);
-        test_route(17, 64, 100, 8, 1, wide);
-        test_route(18, 60, 32, 60, 1, wide);
-        test_route(5, 130, 520, 6, 0, wide); /* more than twice 64 experts; each warp processes several vectors */
-        test_route(3, 1, 8, 1, 0, wide);
-        test_route(2, 9, 30, 2, 0, wide); /* rows that are not whole vectors are not supported here */
-    }
-}
 /* the experts of a token: the choice, by the rule of test_router, and the results of their gate and up. Damaged: ties go to the higher index, gate and up are swapped. */
 static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, int d, int wide) {
     size_t bytes = vk_round_up(layer_bytes(2 * h, d, wide), 64) + 64, ldh = padded((size_t)h), element = wide ? 4 : 2;
@@ -2899,7 +2826,7 @@ int main(void) {
     test_shared_kernels();
     test_pruning_kernels();
     test_linears();
-    RUN_TESTS(test_wgmma, test_attentions, test_routes, test_decode, test_backend, test_failures);
+    RUN_TESTS(test_wgmma, test_attentions, test_decode, test_backend, test_failures);
     test_components(device);
     for (int wide = 0; wide < 3; wide++) if (modes[wide].queue) backend->close(modes[wide].queue);
     return check_done(program);

@@ -7,10 +7,6 @@
 #ifndef VK_CPU_ATTENTION_H
 #define VK_CPU_ATTENTION_H
 
-enum {
-    VK_ATTEND_KEYS = 256 /* keys per block */
-};
-
 /* ---- packing */
 static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
     return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
@@ -60,17 +56,19 @@ static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, in
                        job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD, cpu->wide);
 }
 
-/* ---- a strip. A thread's scratch: scores and weights of a block, and the results so far, in tiles of 32 x 32. */
-typedef struct vk_attend_room { float *scores, *sums; char *weights, *queries; } vk_attend_room;
+/* ---- a strip. A thread's scratch: scores of this block and the next, weights of this one, and the results so far, in
+ * tiles of 32 x 32. */
+typedef struct vk_attend_room { float *scores[2], *sums; char *weights, *queries; } vk_attend_room;
 static size_t vk_attend_bytes(size_t head_dim, int wide) {
     const size_t element = wide ? 4 : 2;
-    return VK_ROWS_MAX * (VK_ATTEND_KEYS * (4 + element) + (4 + element) * vk_round_up(head_dim, VK_PAD));
+    return VK_ROWS_MAX * (VK_ATTEND_KEYS * (8 + element) + (4 + element) * vk_round_up(head_dim, VK_PAD));
 }
 static vk_attend_room vk_attend_room_of(const vk_cpu *cpu, size_t width, int thread) {
     vk_attend_room room;
     char *at = (char *)cpu->attend + (size_t)thread * cpu->attend_bytes;
-    room.scores = (float *)(void *)at;
-    room.weights = at + VK_ROWS_MAX * VK_ATTEND_KEYS * 4;
+    room.scores[0] = (float *)(void *)at;
+    room.scores[1] = room.scores[0] + VK_ROWS_MAX * VK_ATTEND_KEYS;
+    room.weights = at + VK_ROWS_MAX * VK_ATTEND_KEYS * 8;
     room.sums = (float *)(void *)(room.weights + VK_ROWS_MAX * VK_ATTEND_KEYS * (cpu->wide ? 4 : 2));
     room.queries = (char *)(room.sums + VK_ROWS_MAX * width);
     return room;
@@ -91,7 +89,7 @@ static VK_CLONES void vk_attend_add(float *sums, const float *add, const float *
 static VK_CLONES void vk_attend_store(void *y, size_t at, int ld, const float *sums, const vk_met *met, int rows,
                                       int columns, int wide) {
     for (int r = 0; r < rows; r++, at += (size_t)ld) {
-        float inverse = 1.0f / met[r].sum;
+        float inverse = 1.0f / met->sum[r];
         EACH(i, columns) vk_put(y, at + (size_t)i, sums[r * VK_PAD + i] * inverse, wide);
     }
 }
@@ -99,57 +97,67 @@ static VK_CLONES void vk_attend_store(void *y, size_t at, int ld, const float *s
 static int vk_attend_end(const vk_attention_job *job, int row) {
     return job->reach ? job->reach[row] : job->causal ? row + 1 : job->tokens;
 }
-/* processes `count` keys for the strip's queries, starting at key `first` */
-static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, const vk_attend_room *room, vk_met *met,
-                            const char *k_panels, const char *v_panels, int row, int rows, int first, int count) {
-    const vk_gemm_kernel *kernel = cpu->gemm[cpu->wide][VK_SHAPES - 1];
-    vk_tile tile = cpu->wide ? kernel->tile_wide : kernel->tile;
-    vk_soften soften = cpu->wide ? vk_soften_f32 : kernel->soften;
-    size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD),
-           width = vk_round_up((size_t)job->head_dim, VK_PAD);
-    int padded = (int)vk_round_up((size_t)count, VK_PAD);
-    float scale = 1.44269504f / sqrtf((float)job->head_dim), before[VK_ROWS_MAX], add[VK_ROWS_MAX * VK_PAD];
-    for (int j = 0; j < count; j += VK_PAD)
-        tile(room->scores + j * VK_ROWS_MAX, room->queries, width, k_panels + (size_t)(first + j) * width * element,
-             width, rows);
+/* how many keys of a block each query sees; those before its window get a score that counts for nothing */
+static void vk_attend_live(const vk_attention_job *job, vk_met *met, float *scores, int row, int rows, int first,
+                           int count) {
     for (int r = 0; r < rows; r++) {
         int end = vk_attend_end(job, row + r) - first, live = end < count ? end : count,
             hidden = VK_GONE(job->gone, job->window, row + r) - first; /* keys that have left the window */
         if (hidden >= live) live = 0;
         for (int j = 0; live > 0 && j < hidden; j++)
-            room->scores[j / VK_PAD * VK_ROWS_MAX * VK_PAD + r * VK_PAD + j % VK_PAD] = -3e38f;
-        before[r] = soften(&met[r], room->weights + (size_t)r * VK_ATTEND_KEYS * element, room->scores + r * VK_PAD,
-                           VK_ROWS_MAX * VK_PAD, live < 0 ? 0 : live, padded, scale);
-    }
-    for (int c = 0; c < job->head_dim; c += VK_PAD) {
-        tile(add, room->weights, VK_ATTEND_KEYS, v_panels + ((size_t)c * keys + (size_t)first * VK_PAD) * element,
-             (size_t)padded, rows);
-        vk_attend_add(room->sums + c * VK_ROWS_MAX, add, before, rows, first == 0);
+            scores[j / VK_PAD * VK_ROWS_MAX * VK_PAD + r * VK_PAD + j % VK_PAD] = -3e38f;
+        met->live[r] = live < 0 ? 0 : live;
     }
 }
+/* scores of the strip's queries and `count` keys; the kernel may do the softmax of the block before meanwhile */
+static void vk_attend_scores(const vk_gemm_kernel *kernel, int wide, float *scores, const void *queries, size_t width,
+                             const char *k_panels, int rows, int count, vk_softening *softening) {
+    const size_t panel_bytes = VK_PAD * width * (wide ? 4 : 2);
+    if (!wide && kernel->scores) kernel->scores(scores, queries, width, k_panels, count, softening);
+    else for (int j = 0; j < count; j += VK_PAD, k_panels += panel_bytes)
+        (wide ? kernel->tile_wide : kernel->tile)(scores + j * VK_ROWS_MAX, queries, width, k_panels, width, rows);
+}
 static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, int head, int row, int rows, int thread) {
-    size_t element = cpu->wide ? 4 : 2, column = (size_t)head * (size_t)job->head_dim,
-           width = vk_round_up((size_t)job->head_dim, VK_PAD),
-           panels = (size_t)(head / (job->heads / job->kv_heads)) * vk_round_up((size_t)job->tokens, VK_PAD) * width
-                    * element;
-    vk_attend_room room = vk_attend_room_of(cpu, width, thread);
+    const vk_gemm_kernel *kernel = cpu->gemm[cpu->wide][VK_SHAPES - 1];
+    const size_t element = cpu->wide ? 4 : 2, column = (size_t)head * (size_t)job->head_dim,
+                 keys = vk_round_up((size_t)job->tokens, VK_PAD), width = vk_round_up((size_t)job->head_dim, VK_PAD),
+                 panels = (size_t)(head / (job->heads / job->kv_heads)) * keys * width * element;
+    const char *k_panels = (const char *)cpu->k_panels + panels, *v_panels = (const char *)cpu->v_panels + panels;
+    const vk_attend_room room = vk_attend_room_of(cpu, width, thread);
+    vk_met met;
+    vk_softening softening = {cpu->wide ? vk_soften_f32 : kernel->soften, &met, room.weights, NULL, 0, 0, 0,
+                              1.44269504f / sqrtf((float)job->head_dim)};
+    float add[VK_ROWS_MAX * VK_PAD];
     int seen = 0;
-    vk_met met[VK_ROWS_MAX];
-    for (int r = 0; r < rows; r++) {
-        met[r].most = -3e38f;
-        met[r].sum = 0.0f;
-        if (vk_attend_end(job, row + r) > seen) seen = vk_attend_end(job, row + r);
-    }
+    for (int r = 0; r < VK_ROWS_MAX; r++) { met.most[r] = -3e38f; met.sum[r] = 0.0f; met.live[r] = 0; }
+    for (int r = 0; r < rows; r++) if (vk_attend_end(job, row + r) > seen) seen = vk_attend_end(job, row + r);
     vk_attend_queries(room.queries, (const char *)job->q + ((size_t)row * (size_t)job->ldq + column) * element,
                       (size_t)job->ldq * element, (size_t)job->head_dim * element, width * element, rows);
-    for (int first = 0; first < seen; first += VK_ATTEND_KEYS)
-        vk_attend_block(cpu, job, &room, met, (const char *)cpu->k_panels + panels,
-                        (const char *)cpu->v_panels + panels, row, rows, first,
-                        seen - first < VK_ATTEND_KEYS ? seen - first : VK_ATTEND_KEYS);
+    for (int first = -VK_ATTEND_KEYS, count = 0, turn = 1; first < seen; first += VK_ATTEND_KEYS, turn ^= 1) {
+        const int next = first + VK_ATTEND_KEYS, left = seen - next;
+        if (left > 0)
+            vk_attend_scores(kernel, cpu->wide, room.scores[!turn], room.queries, width,
+                             k_panels + (size_t)next * width * element, rows,
+                             left < VK_ATTEND_KEYS ? left : VK_ATTEND_KEYS, &softening);
+        while (softening.row < softening.rows) vk_soften_next(&softening);
+        for (int c = 0; first >= 0 && c < job->head_dim; c += VK_PAD) {
+            (cpu->wide ? kernel->tile_wide : kernel->tile)(
+                add, room.weights, VK_ATTEND_KEYS, v_panels + ((size_t)c * keys + (size_t)first * VK_PAD) * element,
+                (size_t)softening.keys, rows);
+            vk_attend_add(room.sums + c * VK_ROWS_MAX, add, met.before, rows, first == 0);
+        }
+        if (left <= 0) break;
+        count = left < VK_ATTEND_KEYS ? left : VK_ATTEND_KEYS;
+        vk_attend_live(job, &met, room.scores[!turn], row, rows, next, count);
+        softening.scores = room.scores[!turn];
+        softening.row = 0;
+        softening.rows = rows;
+        softening.keys = (int)vk_round_up((size_t)count, VK_PAD);
+    }
     for (int c = 0; c < job->head_dim; c += VK_PAD)
         vk_attend_store(job->y, (size_t)row * (size_t)job->ldy + column + (size_t)c, job->ldy,
-                        room.sums + c * VK_ROWS_MAX, met, rows, job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD,
-                        cpu->wide);
+                        room.sums + c * VK_ROWS_MAX, &met, rows,
+                        job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD, cpu->wide);
 }
 /* One sequence. The last strip also takes the remaining rows if they are too few for another strip. */
 typedef struct vk_attention_list {

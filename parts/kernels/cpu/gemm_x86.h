@@ -323,6 +323,31 @@ VK_TAMX static void vk_tile_amx(float *y, const void *x, size_t ldx, const void 
     else if (rows > 16) vk_amx_steps(1, y, (const uint16_t *)x, ldx, (const uint16_t *)panel, k, 0, NULL);
     else vk_amx_steps(0, y, (const uint16_t *)x, ldx, (const uint16_t *)panel, k, 0, NULL);
 }
+/* scores f32 of 32 queries, in tiles of [32, 32]. The softmax of the block before runs while the tiles multiply. */
+VK_TAMX static void vk_scores_amx(float *scores, const void *queries, size_t width, const void *k_panels, int count,
+                                  vk_softening *softening) {
+    const char *panel = (const char *)k_panels;
+    for (int j = 0; j < count; j += VK_PAD, scores += VK_ROWS_MAX * VK_PAD) {
+        const char *q = (const char *)queries;
+        vk_amx_zero(0); vk_amx_zero(1); vk_amx_zero(2); vk_amx_zero(3);
+        for (size_t at = 0; at < width; at += 32, q += 64, panel += 64 * VK_PAD) {
+            vk_amx_load(4, q, (long)width * 2);
+            vk_amx_load(6, panel, 4 * VK_PAD);
+            vk_amx_load(7, panel + 2 * VK_PAD, 4 * VK_PAD);
+            vk_amx_load(5, q + 32 * width, (long)width * 2);
+            VK_UNROLL for (int i = 0; i < 32; i++) _mm_prefetch(panel + VK_PAD * width * 2 + 64 * i, _MM_HINT_T0);
+            vk_amx_products(0, 4, 6);
+            vk_amx_products(1, 4, 7);
+            vk_amx_products(2, 5, 6);
+            vk_amx_products(3, 5, 7);
+        }
+        vk_soften_next(softening);
+        vk_amx_store(0, scores, 4 * VK_PAD);
+        vk_amx_store(1, scores + 16, 4 * VK_PAD);
+        vk_amx_store(2, scores + 16 * VK_PAD, 4 * VK_PAD);
+        vk_amx_store(3, scores + 16 * VK_PAD + 16, 4 * VK_PAD);
+    }
+}
 /* One panel times all rows of a task, sums in f32 [rows, 32] (aligned to 64 bytes; rows rounded up to 32). k is
  * divided into blocks whose weights, 32 kB, stay in the first-level cache while the rows pass; the next block is
  * fetched meanwhile. In the last block each tile's rows are finished while the next tile's products run. */

@@ -4,13 +4,34 @@
 #ifndef VK_CPU_SOFTMAX_H
 #define VK_CPU_SOFTMAX_H
 
-/* the state of a query after the keys so far */
-typedef struct vk_met { float most, sum; } vk_met;
-/* Turns one query's scores for a block of keys into unnormalised weights of the compute type. scores: groups of 32
- * keys, `step` floats apart. The first `live` keys count; the others up to `keys` (a multiple of 32) get weight 0.
- * Scores times `scale` are exponents of 2. Returns the factor for all earlier sums. */
-typedef float (*vk_soften)(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys,
-                           float scale);
+enum { VK_ATTEND_KEYS = 256 /* keys per block */ };
+/* the queries of a strip */
+typedef struct vk_met {
+    float most[VK_ROWS_MAX], sum[VK_ROWS_MAX]; /* of the keys so far */
+    float before[VK_ROWS_MAX];                 /* the factor of all earlier sums, after a block */
+    int live[VK_ROWS_MAX];                     /* of a block's keys, these first ones count; the others get weight 0 */
+} vk_met;
+/* Turns the scores of queries row .. row + 3 for a block of keys into unnormalised weights of the compute type.
+ * scores: tiles of [32 queries, 32 keys], of which `keys` (a multiple of 32) are used; weights: [32,
+ * VK_ATTEND_KEYS]. Scores times `scale` are exponents of 2. */
+typedef void (*vk_soften)(vk_met *met, int row, void *weights, const float *scores, int keys, float scale);
+/* the rest of a block's softmax, which the products of the next block may do four queries at a time */
+typedef struct vk_softening {
+    vk_soften soften;
+    vk_met *met;
+    void *weights;
+    const float *scores;
+    int row, rows, keys;
+    float scale;
+} vk_softening;
+/* scores of 32 queries [32, width] and `count` keys, in panels of 32; calls vk_soften_next meanwhile */
+typedef void (*vk_scores)(float *scores, const void *queries, size_t width, const void *k_panels, int count,
+                          vk_softening *softening);
+VK_INLINE void vk_soften_next(vk_softening *next) {
+    if (next->row >= next->rows) return;
+    next->soften(next->met, next->row, next->weights, next->scores, next->keys, next->scale);
+    next->row += 4;
+}
 
 /* 2^x within 3e-7, for x of at most 0; 0 below -126; NaN for NaN. The polynomial is the minimax one of degree 5 on
  * [0, 1), whose own error is 7.5e-8. */
@@ -31,35 +52,35 @@ FN float vk_exp2_below(float x) {
     memcpy(&power, &bits, 4);
     return x == x ? p * power : x;
 }
-static VK_CLONES float vk_soften_plain(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys,
-                                       float scale, int wide) {
-    float most = met->most, sum = 0.0f, before;
-    for (int j = 0; j < live; j += VK_PAD) {
-        const float *s = scores + (size_t)(j / VK_PAD) * step;
-        int count = live - j < VK_PAD ? live - j : VK_PAD;
-        EACH_MAX(i, count, most) most = s[i] > most ? s[i] : most;
+static VK_CLONES void vk_soften_plain(vk_met *met, int row, void *weights, const float *scores, int keys, float scale,
+                                      int wide) {
+    for (int r = row; r < row + 4; r++) {
+        const float *tile = scores + r * VK_PAD;
+        float most = met->most[r], sum = 0.0f;
+        for (int j = 0; j < met->live[r]; j += VK_PAD) {
+            const float *s = tile + j * VK_ROWS_MAX;
+            int count = met->live[r] - j < VK_PAD ? met->live[r] - j : VK_PAD;
+            EACH_MAX(i, count, most) most = s[i] > most ? s[i] : most;
+        }
+        for (int j = 0; j < keys; j += VK_PAD) {
+            const float *s = tile + j * VK_ROWS_MAX;
+            float e[VK_PAD];
+            int left = met->live[r] - j, count = left < 0 ? 0 : left < VK_PAD ? left : VK_PAD, dead = VK_PAD - count;
+            EACH(i, count) e[i] = vk_exp2_below((s[i] - most) * scale);
+            EACH(i, dead) e[count + i] = 0.0f;
+            EACH_SUM(i, VK_PAD, sum) sum += e[i];
+            EACH(i, VK_PAD) vk_put(weights, (size_t)r * VK_ATTEND_KEYS + (size_t)(j + i), e[i], wide);
+        }
+        met->before[r] = most > met->most[r] ? vk_exp2_below((met->most[r] - most) * scale) : 1.0f;
+        met->most[r] = most;
+        met->sum[r] = met->sum[r] * met->before[r] + sum;
     }
-    before = most > met->most ? vk_exp2_below((met->most - most) * scale) : 1.0f;
-    for (int j = 0; j < keys; j += VK_PAD) {
-        const float *s = scores + (size_t)(j / VK_PAD) * step;
-        float e[VK_PAD];
-        int count = live - j < 0 ? 0 : live - j < VK_PAD ? live - j : VK_PAD, dead = VK_PAD - count;
-        EACH(i, count) e[i] = vk_exp2_below((s[i] - most) * scale);
-        EACH(i, dead) e[count + i] = 0.0f;
-        EACH_SUM(i, VK_PAD, sum) sum += e[i];
-        EACH(i, VK_PAD) vk_put(weights, (size_t)(j + i), e[i], wide);
-    }
-    met->most = most;
-    met->sum = met->sum * before + sum;
-    return before;
 }
-static float vk_soften_bf16(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys,
-                            float scale) {
-    return vk_soften_plain(met, weights, scores, step, live, keys, scale, 0);
+static void vk_soften_bf16(vk_met *met, int row, void *weights, const float *scores, int keys, float scale) {
+    vk_soften_plain(met, row, weights, scores, keys, scale, 0);
 }
-static float vk_soften_f32(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys,
-                           float scale) {
-    return vk_soften_plain(met, weights, scores, step, live, keys, scale, 1);
+static void vk_soften_f32(vk_met *met, int row, void *weights, const float *scores, int keys, float scale) {
+    vk_soften_plain(met, row, weights, scores, keys, scale, 1);
 }
 
 #ifdef VK_X86
@@ -78,10 +99,10 @@ VK_T512DQ VK_INLINE __m512 vk_exp2_avx512(__m512 x) {
 VK_T512DQ VK_INLINE __mmask16 vk_first_lanes(int count) {
     return (__mmask16)(count <= 0 ? 0u : count >= 16 ? 0xffffu : (1u << count) - 1u);
 }
-VK_T512DQ VK_INLINE float vk_most_avx512(float most, const float *scores, size_t step, int live) {
-    __m512 first = _mm512_set1_ps(most), second = first;
+VK_T512DQ VK_INLINE __m512 vk_most_avx512(const float *scores, int live) {
+    __m512 first = _mm512_set1_ps(-3e38f), second = first;
     int j = 0;
-    for (; j + VK_PAD <= live; j += VK_PAD, scores += step) {
+    for (; j + VK_PAD <= live; j += VK_PAD, scores += VK_ROWS_MAX * VK_PAD) {
         first = _mm512_max_ps(_mm512_loadu_ps(scores), first);
         second = _mm512_max_ps(_mm512_loadu_ps(scores + 16), second);
     }
@@ -89,34 +110,56 @@ VK_T512DQ VK_INLINE float vk_most_avx512(float most, const float *scores, size_t
         first = _mm512_mask_max_ps(first, vk_first_lanes(live - j), _mm512_loadu_ps(scores), first);
         second = _mm512_mask_max_ps(second, vk_first_lanes(live - j - 16), _mm512_loadu_ps(scores + 16), second);
     }
-    return _mm512_reduce_max_ps(_mm512_max_ps(first, second));
+    return _mm512_max_ps(first, second);
 }
-/* 32 weights; the two formats differ only in rounding */
+/* the maximum or sum of each of four vectors: together they take half as long as one after another */
+#define VK_FOUR_AVX512(name, two, half, quarter) \
+    VK_T512DQ VK_INLINE __m128 name(const __m512 of[4]) { \
+        __m512 first = two(_mm512_unpacklo_ps(of[0], of[1]), _mm512_unpackhi_ps(of[0], of[1])), \
+               second = two(_mm512_unpacklo_ps(of[2], of[3]), _mm512_unpackhi_ps(of[2], of[3])); \
+        first = two(_mm512_shuffle_ps(first, second, 0x44), _mm512_shuffle_ps(first, second, 0xee)); \
+        __m256 four = half(_mm512_castps512_ps256(first), _mm512_extractf32x8_ps(first, 1)); \
+        return quarter(_mm256_castps256_ps128(four), _mm256_extractf128_ps(four, 1)); \
+    }
+VK_FOUR_AVX512(vk_most_of_four, _mm512_max_ps, _mm256_max_ps, _mm_max_ps)
+VK_FOUR_AVX512(vk_sum_of_four, _mm512_add_ps, _mm256_add_ps, _mm_add_ps)
+/* 32 weights at a time; the two formats differ only in rounding */
 #define VK_SOFTEN_AVX512(name, target, round) \
-    target static float name(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys, \
-                             float scale) { \
-        float most = vk_most_avx512(met->most, scores, step, live), before = 1.0f; \
-        const __m512 top = _mm512_set1_ps(most), by = _mm512_set1_ps(scale); \
-        __m512 sum = _mm512_setzero_ps(), more = sum; \
-        char *to = (char *)weights; \
-        for (int j = 0; j < keys; j += VK_PAD, scores += step, to += 2 * VK_PAD) { \
-            __m512 first = _mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(scores), top), by), \
-                   second = _mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(scores + 16), top), by); \
-            first = vk_exp2_avx512(first); \
-            second = vk_exp2_avx512(second); \
-            if (live - j < VK_PAD) { \
-                first = _mm512_maskz_mov_ps(vk_first_lanes(live - j), first); \
-                second = _mm512_maskz_mov_ps(vk_first_lanes(live - j - 16), second); \
+    target static void name(vk_met *met, int row, void *weights, const float *scores, int keys, float scale) { \
+        const __m512 by = _mm512_set1_ps(scale); \
+        const __m128 old = _mm_loadu_ps(met->most + row); \
+        __m512 of[4]; \
+        scores += row * VK_PAD; \
+        for (int r = 0; r < 4; r++) of[r] = vk_most_avx512(scores + r * VK_PAD, met->live[row + r]); \
+        const __m128 most = _mm_max_ps(vk_most_of_four(of), old); \
+        const __m128 less = _mm512_castps512_ps128( \
+            vk_exp2_avx512(_mm512_castps128_ps512(_mm_mul_ps(_mm_sub_ps(old, most), _mm_set1_ps(scale))))); \
+        const __m128 before = _mm_mask_mov_ps(_mm_set1_ps(1.0f), _mm_cmp_ps_mask(most, old, _CMP_GT_OQ), less); \
+        _mm_storeu_ps(met->most + row, most); \
+        _mm_storeu_ps(met->before + row, before); \
+        for (int r = 0; r < 4; r++) { \
+            const __m512 top = _mm512_set1_ps(met->most[row + r] * scale); \
+            const float *s = scores + r * VK_PAD; \
+            char *to = (char *)weights + (size_t)(row + r) * VK_ATTEND_KEYS * 2; \
+            __m512 sum = _mm512_setzero_ps(), more = sum; \
+            for (int j = 0; j < keys; j += VK_PAD, s += VK_ROWS_MAX * VK_PAD, to += 2 * VK_PAD) { \
+                const int left = met->live[row + r] - j; \
+                _mm_prefetch(s + 4 * VK_PAD, _MM_HINT_T0); \
+                _mm_prefetch(s + 4 * VK_PAD + 16, _MM_HINT_T0); \
+                __m512 first = vk_exp2_avx512(_mm512_fmsub_ps(_mm512_loadu_ps(s), by, top)), \
+                       second = vk_exp2_avx512(_mm512_fmsub_ps(_mm512_loadu_ps(s + 16), by, top)); \
+                if (left < VK_PAD) { \
+                    first = _mm512_maskz_mov_ps(vk_first_lanes(left), first); \
+                    second = _mm512_maskz_mov_ps(vk_first_lanes(left - 16), second); \
+                } \
+                sum = _mm512_add_ps(sum, first); \
+                more = _mm512_add_ps(more, second); \
+                _mm512_storeu_si512(to, round(first, second)); \
             } \
-            sum = _mm512_add_ps(sum, first); \
-            more = _mm512_add_ps(more, second); \
-            _mm512_storeu_si512(to, round(first, second)); \
+            of[r] = _mm512_add_ps(sum, more); \
         } \
-        if (most > met->most) before = _mm512_cvtss_f32(vk_exp2_avx512(_mm512_mul_ps(_mm512_sub_ps(_mm512_set1_ps( \
-            met->most), top), by))); \
-        met->most = most; \
-        met->sum = met->sum * before + _mm512_reduce_add_ps(_mm512_add_ps(sum, more)); \
-        return before; \
+        _mm_storeu_ps(met->sum + row, \
+                      _mm_add_ps(_mm_mul_ps(_mm_loadu_ps(met->sum + row), before), vk_sum_of_four(of))); \
     }
 /* rounds to nearest even, like vk_f2b */
 VK_T512DQ VK_INLINE __m256i vk_round_avx512(__m512 values) {

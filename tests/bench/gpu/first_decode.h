@@ -1,7 +1,7 @@
 /* first_decode.h - the kernels of a decode step at the real model's sizes, each judged from what it read; included by first_gpu.cu */
 /* ---- a block of a decode step over 1,922 keys, and the head: each kernel's results, from what it read, by plain kernels and on the host */
 static struct { vk_decode_job job; vk_decode_end_job end; vk_linear qkv, out, router, up, down, head; float *x0, *x1; int32_t *list; int keys; } de;
-/* bf16 and f32 values on the host, in f32; nobody gives them back */
+/* bf16 and f32 values on the host, in f32; never freed */
 static float *fetched(const void *at, size_t count, int wide) {
     float *values = (float *)malloc(count * 4);
     uint16_t *narrow = (uint16_t *)(void *)values + (wide ? 0 : count);

@@ -37,7 +37,7 @@ template <class... A> static void plant_after(const char *kernel, cudaStream_t s
 #else
 #define planted(fault, name) 0
 #endif
-#define vk_gpu_code vk_gpu_code_itself /* below: one that tells which queue is open */
+#define vk_gpu_code vk_gpu_code_itself /* below: one that knows which queue is open */
 #include "vlmprof_kernels.cu"
 #undef vk_gpu_code
 

@@ -132,7 +132,7 @@ metrics=sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active,dram__byt
 counted() { # counted NAME REGEX SKIP COUNT
     tool 11 60 "$1" ncu --clock-control none --target-processes all -k "regex:$2" --launch-skip "$3" -c "$4" --metrics $metrics --csv "$first" $tiny once $safe
 }
-counted counters-prefill 'k_(attention_head|experts_(gate_up|down)|route)' 21 9
+counted counters-prefill 'k_(attention_head|experts_(gate_up|down))' 21 7
 counted counters-decode k_decode 8 8
 if wanted 12 && [ "${FIRST_GPU_TOOLS:-}" != none ] && [ "$(left)" -gt 25 ] && timeout $((20 * patience)) python3 -c 'import torch' 2>/dev/null; then
     tool 12 30 yardstick python3 "$here/yardstick.py"

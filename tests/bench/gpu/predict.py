@@ -67,7 +67,6 @@ QUANT_OPERATIONS = {"int8": 3.4, "int4": 3.7}
 LATENCY = {"k_decode_attention": 5e-6, "k_decode_router": 4e-6, "k_decode_out": 3e-6, "k_decode_pick": 2e-6}
 # instructions of a warp at the end of a tile's 64 rows, counted in the straight lines of SASS (`make gpu-report` leaves build/gpu/sm_90a.sass)
 END = {"gate_up": 1030, "down": 266}
-ROUTE_LOOP = 328                          # instructions of a warp of k_route for two vectors of 64 experts by 16 rows, 256 of them FFMA
 # the floors of that reading, ms: stage, shape index, H200, H100
 FLOORS = {"vision": {"H200": (1.33, 3.10, 5.76), "H100": (1.33, 3.10, 5.76)},
           "prefill": {"H200": (3.39, 3.86, 5.59), "H100": (4.71, 5.18, 5.99)},
@@ -88,7 +87,7 @@ Where a ratio is over 1.5, the reason:
   of L2 stops at 503 of 790 TFLOP/s, and rounds of tiles cost more: the column "before", 12.83 ms.
 - vision and prefill, attention: 1016 and 826 instructions a loop for 128 HMMA are issue-bound, 1.3 and 0.6 ms where 0.5 and 0.3 ms of products would do.
 - prefill: experts by mma.sync stop at 64 FLOP for a byte of L2 (`--gpu wgmma` does not); their last tiles are partly empty (132 rows an expert at
-  1058 tokens are 2 tiles of 128); k_route, in f32 without tensor cores, is 0.37 ms (0.55 as norms, a product of cuBLAS and a choice of their own).
+  1058 tokens are 2 tiles of 128); the router, in f32 without tensor cores, is 0.55 ms as norms, a product of cuBLAS and a choice.
 - decode: 99 launches with 1.3 us between them are 0.13 ms, attention and router wait 9 us a block. `--gpu dependent` (programmatic dependent launch,
   weights requested before the wait, attn_out brought into L2 during attention) has the same counts of bytes and launches; of the gaps it hides at
   most 0.13 ms, and 2 us a block of attn_out's reading: 0.73 ms (1.20 to 1.31) if all of it is hidden. It is off until somebody measures it.
@@ -150,10 +149,6 @@ def time_of(l, bandwidth, counts):
     if name.startswith("gemm"):
         # a product with 64 columns in f32 (the router): no tensor cores
         return max(memory, l["flops"] / (40e12 if l["d"][1] <= 64 else CUBLAS), 4e-6)
-    if name == "k_route":
-        # rows come in, then eight warps multiply, a sixteenth of the vectors twice each; weights come from L2 meanwhile
-        loops = math.ceil(l["d"][1] / 64) * math.ceil(l["d"][2] / 4 / 16)
-        return START + l["bytes"] / (STREAM * bandwidth) + math.ceil(l["grid"] / MULTIPROCESSORS) * loops * 2 * ROUTE_LOOP / IPC / ISSUE_CLOCK
     if name == "copy":
         return l["bytes"] / (STREAM * bandwidth) + START
     if "wgmma" in name:
