@@ -5,10 +5,10 @@ CDPATH= cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
 # How many lines the parts of the repository may have together. Rows are lowered. They rose twice: when a sweep learned load and start-up options of servers
 # (cli 42,480 before), and when policies came (cli 42,595, header_parts_kernels 42,611, tests 55,791 before). Both are to be paid back before anything is added.
-budgets='cli                      43980  ^cli/.*\.(c|h|css|js)$
+budgets='cli                      43527  ^cli/.*\.(c|h|css|js)$
 header_parts_kernels     43525  ^(vlmprof\.h|parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
 vlmprof.h                 2300  ^vlmprof\.h$
-tests                    56415  ^tests/.*\.(c|h|sh|py|cu)$
+tests                    56209  ^tests/.*\.(c|h|sh|py|cu)$
 python                    3490  ^python/.*\.(py|c)$
 pinned_texts             14440  ^tests/golden/texts/'
 # And how many one file may have: the first row that fits it.
