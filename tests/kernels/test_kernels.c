@@ -2689,7 +2689,7 @@ static void component_decoder_block(vp_engine *e) {
         kernels->advance(e->queue, b->position, 1);
         backend->fetch(e->queue, y + row * D, b->x, D * sizeof(float));
     }
-    compare_component("decoder_block", "y", y, D, D, 1e-6);
+    compare_component("decoder_block", "y", y, D, D, 2e-6); /* clang, which adds up in another order: 1.2e-6 */
 }
 /* vk_vit's steps with 9 positions instead of 577 */
 static void component_vit_block(vp_engine *e) {
