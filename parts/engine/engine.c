@@ -132,6 +132,11 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     setup.gpu = options->gpu;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
     vp_result result = vk_choose_device(engine, device, &setup.device, error);
+    if (result == VP_OK && setup.gpu && !engine->backend->row_major) {
+        const size_t bytes = strlen(engine->device_note);
+        snprintf(engine->device_note + bytes, sizeof engine->device_note - bytes, "%s--gpu has no effect on a CPU",
+                 bytes ? "; " : "");
+    }
     if (result == VP_OK && setup.gpu & VP_GPU_LIBRARY && engine->backend->library)
         engine->backend = engine->backend->library;
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)

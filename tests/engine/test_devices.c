@@ -166,6 +166,7 @@ static void test_emulated(void) {
         free(d.nodes);
     }
     EXITS(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:1"), 0, out, "device   cuda:1: ");
+    EXITS(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cpu --gpu library"), 0, out, "--gpu has no effect on a CPU");
     REFUSED("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:2", 4, "cuda:2");
     setenv("CUDA_ON_CPU_DEVICES", "1", 1);
     broken_gpu("CUDA_ON_CPU_DEVICES", "0", "", 0);
@@ -233,7 +234,6 @@ static void test_emulated(void) {
     remove_folder(in_folder("out"));
     program = ours;
 }
-
 int main(void) {
     if (!command_begin("devices")) return 1;
     finds_gpu(); /* called first, because it runs the program */
