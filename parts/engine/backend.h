@@ -356,7 +356,7 @@ typedef struct vk_backend {
     void (*keep)(vk_queue *queue, uint64_t key);
     /* runs work(context), which submits operations, and keeps the device's threads ready meanwhile; NULL: no threads */
     void (*together)(vk_queue *queue, void (*work)(void *context), void *context);
-    const struct vk_backend *library; /* the same device with VP_GPU_LIBRARY */
+    const struct vk_backend *by_cublas; /* the same device with VP_GPU_LIBRARY */
 } vk_backend;
 
 VP_EXTERN_C_BEGIN

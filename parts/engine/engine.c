@@ -137,8 +137,8 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
         snprintf(engine->device_note + bytes, sizeof engine->device_note - bytes, "%s--gpu has no effect on a CPU",
                  bytes ? "; " : "");
     }
-    if (result == VP_OK && setup.gpu & VP_GPU_LIBRARY && engine->backend->library)
-        engine->backend = engine->backend->library;
+    if (result == VP_OK && setup.gpu & VP_GPU_LIBRARY && engine->backend->by_cublas)
+        engine->backend = engine->backend->by_cublas;
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)
         result = vp_failf(error, VP_ERR_UNSUPPORTED, -1, "hidden_size",
                           "%d is not a multiple of 4, and the GPU's decode steps read four values at once: run this "

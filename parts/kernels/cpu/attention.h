@@ -133,6 +133,7 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
     for (int r = 0; r < rows; r++) if (vk_attend_end(job, row + r) > seen) seen = vk_attend_end(job, row + r);
     vk_attend_queries(room.queries, (const char *)job->q + ((size_t)row * (size_t)job->ldq + column) * element,
                       (size_t)job->ldq * element, (size_t)job->head_dim * element, width * element, rows);
+    /* a turn: scores of the next block, softmax and values of this one; in the first there is no block yet */
     for (int first = -VK_ATTEND_KEYS, count = 0, turn = 1; first < seen; first += VK_ATTEND_KEYS, turn ^= 1) {
         const int next = first + VK_ATTEND_KEYS, left = seen - next;
         if (left > 0)

@@ -67,9 +67,9 @@ static vp_result open_itself(const vk_setup *setup, vk_queue **queue, vp_error *
 }
 extern "C" const vk_backend *vk_gpu_code(void) {
     itself[0] = *vk_gpu_code_itself();
-    itself[1] = *itself[0].library;
+    itself[1] = *itself[0].by_cublas;
     itself[0].open = itself[1].open = open_itself;
-    itself[0].library = &itself[1];
+    itself[0].by_cublas = &itself[1];
     return itself;
 }
 typedef struct gpu_way { const char *word; uint32_t bit; int same_bits; vp_weights weights; } gpu_way;
