@@ -849,7 +849,8 @@ static int64_t vk_weight_bytes(const vk_linear *linear) {
 }
 /* FLOPs of the activation per value */
 static int64_t vk_gelu_flops(vk_epilogue epilogue) {
-    return epilogue == VK_QUICKGELU ? 4 : epilogue == VK_GELU ? 5 : epilogue == VK_GELU_TANH ? 8 : 0;
+    if (epilogue == VK_GELU_TANH || epilogue == VK_GELU_MUL) return epilogue == VK_GELU_MUL ? 9 : 8;
+    return epilogue == VK_QUICKGELU || epilogue == VK_SILU_MUL ? 4 : epilogue == VK_GELU ? 5 : 0;
 }
 
 /* kernels with their launchers */
@@ -3070,7 +3071,7 @@ static const vk_decode_kernels vk_cuda_decode = {
     vk_cuda_decode_head,    vk_cuda_decode_pick};
 
 #define VK_CUDA_BACKEND(...) { \
-    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, \
+    VK_KERNEL_TABLE, 1, 0, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, \
     vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_switch, \
     __VA_ARGS__ }
 static const vk_backend vk_library_backend = VK_CUDA_BACKEND(NULL, NULL, NULL, NULL, NULL, NULL, NULL);
@@ -3100,6 +3101,7 @@ typedef void (*vk_tile)(float *y, const void *x, size_t ldx, const void *panel, 
 typedef struct vk_sink {
     char *y;
     const float *bias; /* bias of these columns, or NULL */
+    const float *gate; /* SILU_MUL, GELU_MUL: the first half's results [rows, 32], or NULL */
     size_t row_bytes;
     int cols, wide, stream;
     vk_epilogue epilogue;
@@ -3108,21 +3110,24 @@ typedef void (*vk_panel)(const vk_sink *sink, float *t, const void *x, size_t ld
                          int rows);
 
 /* one row of sums -> y; always inlined, so that it is compiled for the caller's processor and for a constant `cols` */
-VK_INLINE void vk_finish_cols(const vk_sink *sink, const float *sums, char *y, int cols) {
+VK_INLINE void vk_finish_cols(const vk_sink *sink, const float *sums, const float *gate, char *y, int cols) {
     float values[VK_PAD];
     if (sink->bias) EACH(c, cols) values[c] = sums[c] + sink->bias[c];
     else EACH(c, cols) values[c] = sums[c];
     if (sink->epilogue == VK_QUICKGELU) EACH(c, cols) values[c] = vk_quickgelu(values[c]);
     if (sink->epilogue == VK_GELU) EACH(c, cols) values[c] = vk_gelu(values[c]);
     if (sink->epilogue == VK_GELU_TANH) EACH(c, cols) values[c] = vk_gelu_tanh(values[c]);
+    if (sink->epilogue == VK_SILU_MUL) EACH(c, cols) values[c] *= vk_silu(gate[c]);
+    if (sink->epilogue == VK_GELU_MUL) EACH(c, cols) values[c] *= vk_gelu_tanh(gate[c]);
     if (sink->epilogue == VK_ADD_F32) EACH(c, cols)((float *)y)[c] += values[c];
     else if (sink->epilogue == VK_STORE_F32) EACH(c, cols)((float *)y)[c] = values[c];
     else EACH(c, cols) vk_put(y, (size_t)c, values[c], sink->wide);
 }
 VK_INLINE void vk_finish_row(const vk_sink *sink, const float *sums, int row) {
     char *y = sink->y + (size_t)row * sink->row_bytes;
-    if (sink->cols == VK_PAD) vk_finish_cols(sink, sums, y, VK_PAD);
-    else vk_finish_cols(sink, sums, y, sink->cols);
+    const float *gate = sink->gate ? sink->gate + row * VK_PAD : NULL;
+    if (sink->cols == VK_PAD) vk_finish_cols(sink, sums, gate, y, VK_PAD);
+    else vk_finish_cols(sink, sums, gate, y, sink->cols);
 }
 static VK_CLONES void vk_finish_rows(const vk_sink *sink, const float *sums, int first, int rows) {
     for (int r = 0; r < rows; r++) vk_finish_row(sink, sums + r * VK_PAD, first + r);
@@ -3283,12 +3288,17 @@ enum { VK_TASK_PANELS = 4, VK_TASK_ROWS = 640, VK_TASK_ROWS_MIN = 128, VK_TASK_B
 /* more sums than these, 1 or 2 MB, bypass the caches: weights would evict them before they are read */
 enum { VK_STREAM_SUMS = 1 << 19 };
 static int vk_divide_up(int count, int each) { return (count + each - 1) / each; }
+static int vk_gates(vk_epilogue epilogue) { return epilogue == VK_SILU_MUL || epilogue == VK_GELU_MUL; }
+/* columns of y */
+static int vk_columns(const vk_linear *linear, vk_epilogue epilogue) { return linear->n >> vk_gates(epilogue); }
 /* a single row waits for weights from memory, so a task is one panel: all threads then end at the same time */
 static int vk_task_width(const vk_gemm_job *job) { return job->m == 1 ? VK_PAD : VK_TASK_PANELS * VK_PAD; }
-static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, vk_task_width(job)); }
-static int vk_task_rows(const vk_gemm_job *job, int threads) {
+static int vk_task_columns(const vk_gemm_job *job, vk_epilogue epilogue) {
+    return vk_divide_up(vk_columns(job->w, epilogue), vk_task_width(job));
+}
+static int vk_task_rows(const vk_gemm_job *job, vk_epilogue epilogue, int threads) {
     int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits ? 1 : 2)), blocks;
-    int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job)),
+    int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job, epilogue)),
         split = vk_divide_up(job->m, VK_TASK_ROWS_MIN);
     if (most > VK_TASK_ROWS) most = VK_TASK_ROWS;
     if (most < VK_ROWS_MAX) most = VK_ROWS_MAX;
@@ -3304,25 +3314,33 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
     vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
     size_t element = linear->wide ? 4 : 2, x_bytes = (size_t)job->ldx * element,
            out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
-    int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
-        r0 = (int)(task / columns) * task_rows;
+    int columns = vk_task_columns(job, epilogue), task_rows = vk_task_rows(job, epilogue, cpu->queue.threads),
+        r0 = (int)(task / columns) * task_rows, gates = vk_gates(epilogue), n = vk_columns(linear, epilogue);
     int rows = job->m - r0 < task_rows ? job->m - r0 : task_rows, width = vk_task_width(job),
-        c0 = (int)(task % columns) * width, c1 = linear->n - c0 < width ? linear->n : c0 + width;
+        c0 = (int)(task % columns) * width, c1 = n - c0 < width ? n : c0 + width;
     const char *x = (const char *)job->x + (size_t)r0 * x_bytes;
-    float room[VK_TASK_ROWS * VK_PAD + 16], *sums = room + (64 - (uintptr_t)room % 64) % 64 / sizeof(float);
+    float room[2 * VK_TASK_ROWS * VK_PAD + 16], *sums = room + (64 - (uintptr_t)room % 64) % 64 / sizeof(float),
+          *gate = sums + VK_TASK_ROWS * VK_PAD;
     vk_sink sink;
     vk_groups groups;
     groups.bytes = (char *)vk_quant_room(cpu, thread); groups.k = linear->k_padded; groups.bits = linear->bits;
     groups.ready = 0;
-    sink.row_bytes = (size_t)job->ldy * out; sink.wide = cpu->wide; sink.epilogue = epilogue;
-    for (int c = c0; c < c1; c += VK_PAD) {
-        const char *panel = vk_panel_at(linear, c / VK_PAD);
+    sink.wide = cpu->wide;
+    for (int i = 0, c = c0; c < c1; i++, c += i % (1 + gates) ? 0 : VK_PAD) { /* gates: a panel of each half in turn */
+        const int second = i % (1 + gates), last = second == gates && c + VK_PAD >= c1,
+                  at = c + (second ? n : 0), next = gates && !second ? at + n : c + VK_PAD;
+        const char *panel = vk_panel_at(linear, at / VK_PAD);
+        sink.row_bytes = (size_t)job->ldy * out; sink.epilogue = epilogue; sink.gate = second ? gate : NULL;
         sink.y = (char *)job->y + (size_t)r0 * sink.row_bytes + (size_t)c * out;
-        sink.bias = linear->bias ? linear->bias + c : NULL;
+        sink.bias = linear->bias ? linear->bias + at : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
-        groups.next = c + VK_PAD < c1 ? panel + vk_panel_bytes(linear) : NULL;
-        if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, &groups, c / VK_PAD, r0, rows))
+        if (gates && !second) {
+            sink.y = (char *)gate; sink.row_bytes = VK_PAD * sizeof *gate; sink.epilogue = VK_STORE_F32;
+            sink.stream = 0;
+        }
+        groups.next = last ? NULL : vk_panel_at(linear, next / VK_PAD);
+        if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, &groups, at / VK_PAD, r0, rows))
             continue;
         if (linear->bits) {
             vk_quant_widen_panel(cpu, linear, panel, thread);
@@ -3339,8 +3357,9 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         }
     }
 }
-static int64_t vk_gemm_tasks(const vk_gemm_job *job, int threads) {
-    return job->m > 0 ? (int64_t)vk_task_columns(job) * vk_divide_up(job->m, vk_task_rows(job, threads)) : 0;
+static int64_t vk_gemm_tasks(const vk_gemm_job *job, vk_epilogue epilogue, int threads) {
+    return job->m > 0 ? (int64_t)vk_task_columns(job, epilogue)
+                            * vk_divide_up(job->m, vk_task_rows(job, epilogue, threads)) : 0;
 }
 /* Runs tasks in any order on all threads, or only on this one if waking the others is not worth it. */
 static void vk_share(const vk_cpu *cpu, int64_t tasks, int worth, vk_task work, const void *context) {
@@ -3396,9 +3415,9 @@ static int vk_gemm_some(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
         integers += bytes;
         rows += jobs[j].m;
         first_task[j] = total;
-        total += vk_gemm_tasks(&jobs[j], cpu->queue.threads);
+        total += vk_gemm_tasks(&jobs[j], epilogue, cpu->queue.threads);
         products += (int64_t)jobs[j].m * jobs[j].w->n * jobs[j].w->k;
-        sums += (int64_t)jobs[j].m * jobs[j].w->n;
+        sums += (int64_t)jobs[j].m * vk_columns(jobs[j].w, epilogue);
     }
     first_task[count] = total;
     list.cpu = cpu; list.jobs = jobs; list.first_task = first_task; list.epilogue = epilogue;
@@ -3628,13 +3647,12 @@ static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t byte
 }
 static int64_t vk_linear_bytes(const vk_linear *linear, int m, vk_epilogue epilogue, int wide) {
     int64_t in = linear->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
-    return vk_weight_bytes(linear) + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
+    return vk_weight_bytes(linear) + (int64_t)m * linear->k * in + (int64_t)m * vk_columns(linear, epilogue) * out
            + (linear->bias ? 4 * (int64_t)linear->n : 0);
 }
 static int64_t vk_linear_flops(const vk_linear *linear, int m, vk_epilogue epilogue) {
-    int64_t results = (int64_t)m * linear->n;
-    return results
-           * (2 * (int64_t)linear->k + (linear->bias ? 1 : 0) + (epilogue == VK_ADD_F32 ? 1 : vk_gelu_flops(epilogue)));
+    int64_t columns = vk_columns(linear, epilogue), more = epilogue == VK_ADD_F32 ? 1 : vk_gelu_flops(epilogue);
+    return m * (linear->n * (2 * (int64_t)linear->k + (linear->bias ? 1 : 0)) + columns * more);
 }
 static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                           vk_epilogue epilogue) {
@@ -3825,7 +3843,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 }
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
+    VK_KERNEL_TABLE, 0, 1, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
     vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together, NULL
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }

@@ -195,8 +195,11 @@ typedef struct vk_linear {
 enum { VK_QUANT_BLOCK = 32 };
 
 /* y (in-type [m, ldy]; f32 [m, ldy] for _F32) = epilogue(x W^T + bias); ADD: y +=. GELU is exact, GELU_TANH its
- * approximation. */
-typedef enum vk_epilogue { VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32, VK_GELU, VK_GELU_TANH } vk_epilogue;
+ * approximation. SILU_MUL, GELU_MUL, where backend->gates: y in-type [m, n / 2] = the activation (tanh GELU) of the
+ * first half of the results, times the second half; n / 2 is a multiple of VK_PAD. */
+typedef enum vk_epilogue {
+    VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32, VK_GELU, VK_GELU_TANH, VK_SILU_MUL, VK_GELU_MUL
+} vk_epilogue;
 typedef struct vk_gemm_job {
     void *y;
     const void *x;
@@ -299,6 +302,7 @@ typedef struct vk_backend {
     vk_kernels kernels;
     int row_major;      /* layout of weights; see vk_linear */
     int host_memory;    /* 1: the host accesses this memory directly, and inputs need no copy */
+    int gates;          /* 1: linear and grouped have the epilogues SILU_MUL and GELU_MUL */
     int view_batch;     /* views that pass through the vision stages together */
     int run_ahead;      /* 1: results arrive late: a decode step is submitted before the previous token is known */
     int rounds_bias;    /* 1: bf16 results get their bias in bf16 */

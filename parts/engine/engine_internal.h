@@ -111,6 +111,10 @@ struct vp_engine {
 static inline int vk_has_tiles(const vp_engine *engine) {
     return engine->backend->experts && !engine->wide && engine->config.expert_count;
 }
+/* 1: the backend's product applies the gate of an MLP with so many hidden values */
+static inline int vk_gates_in_product(const vp_engine *engine, int hidden) {
+    return engine->backend->gates && hidden % VK_PAD == 0;
+}
 static inline int vk_has_integers(const vk_precision *bits) { return bits->blocks || bits->head || bits->vision; }
 static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static inline int vk_patch_values(const vp_model_config *config) {

@@ -34,6 +34,10 @@ static size_t vk_native_side(const vp_engine *engine) {
     return (size_t)engine->max_views * (size_t)engine->config.geometry.pool;
 }
 
+/* f32 [rows, 2 * hidden], empty if the product applies the gate itself */
+static float *vk_take_gates(vk_arena *arena, const vp_engine *engine, size_t rows, int hidden) {
+    return (float *)vk_take(arena, vk_gates_in_product(engine, hidden) ? 0 : rows * 2 * (size_t)hidden, 4);
+}
 static void vk_layout_pooling_buffers(vk_arena *arena, vp_engine *engine, size_t rows, size_t windows) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
@@ -44,7 +48,7 @@ static void vk_layout_pooling_buffers(vk_arena *arena, vp_engine *engine, size_t
     buffers->pool_key_value = vk_take(arena, rows * 2 * (size_t)width, 4);
     buffers->pool_attended = vk_take_rows(arena, windows, width, wide);
     buffers->pool_out = vk_take_rows(arena, windows, width, wide);
-    buffers->projector_gate_up = vk_take(arena, windows * 2 * (size_t)config->projector_dim, 4);
+    buffers->projector_gate_up = vk_take_gates(arena, engine, windows, config->projector_dim);
     buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
 }
 
@@ -78,7 +82,7 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->vit_hidden = vk_take_rows(arena, rows, config->vit_mlp_dim, wide);
     buffers->hidden = vk_take(arena, views * (size_t)config->vit_positions * (size_t)features, 4);
     if (config->vit_gated)
-        buffers->vit_gate_up = vk_take(arena, (size_t)vk_gated_rows(engine) * 2 * (size_t)config->vit_mlp_dim, 4);
+        buffers->vit_gate_up = vk_take_gates(arena, engine, (size_t)vk_gated_rows(engine), config->vit_mlp_dim);
     if (config->vit_native) vk_layout_native_buffers(arena, engine, rows);
     if (config->connector == VP_CONNECTOR_STITCHED)
         buffers->places = vk_take(arena, views * (size_t)vk_view_tokens(config) * members, 4);
@@ -145,7 +149,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->expert_list = vk_take(arena, pairs, 4);
     buffers->slot_row = vk_take(arena, pairs, 4);
     buffers->gathered = vk_take_rows(arena, vk_has_tiles(engine) ? 0 : pairs, d, wide);
-    buffers->gate_up = vk_take(arena, (vk_has_tiles(engine) ? 0 : mlp_rows) * 2 * (size_t)vk_mlp_dim(config), 4);
+    buffers->gate_up = vk_take_gates(arena, engine, vk_has_tiles(engine) ? 0 : mlp_rows, vk_mlp_dim(config));
     if (vk_has_tiles(engine)) buffers->expert_tiles = vk_take(arena, 2 * (pairs / (size_t)VK_TILE_ROWS + experts), 4);
     buffers->expert_hidden = vk_take_rows(arena, mlp_rows, vk_mlp_dim(config), wide);
     buffers->expert_out =

@@ -104,6 +104,18 @@ static void vk_vit_attend(vp_engine *engine, int block, int count) {
     }
 }
 
+/* y in-type [rows, vk_padded(hidden)] = activation(gate) * up of x; gate_up: from vk_take_gates */
+static void vk_gated(vp_engine *engine, void *y, float *gate_up, const void *x, int ld, int rows,
+                     const vk_linear *linear, vk_epilogue epilogue) {
+    const vk_backend *to = engine->backend;
+    int hidden = linear->n / 2, ldh = vk_padded(hidden), fused = vk_gates_in_product(engine, hidden);
+    to->linear(engine->queue, fused ? y : gate_up, fused ? ldh : 2 * hidden, x, ld, rows, linear,
+               fused ? epilogue : VK_STORE_F32);
+    if (fused) return;
+    (epilogue == VK_GELU_MUL ? to->kernels.gelu_mul : to->kernels.silu_mul)(engine->queue, y, gate_up, rows, hidden,
+                                                                            ldh, engine->wide);
+}
+
 /* vit_x += the block's MLP of vit_normed */
 static void vk_vit_mlp(vp_engine *engine, const vk_vit_block *layer, int rows) {
     static const vk_epilogue gelu[] = {VK_QUICKGELU, VK_GELU, VK_GELU_TANH}; /* in the order of vp_gelu */
@@ -117,11 +129,8 @@ static void vk_vit_mlp(vp_engine *engine, const vk_vit_block *layer, int rows) {
                    gelu[config->vit_gelu]);
     for (int first = 0; config->vit_gated && first < rows; first += vk_gated_rows(engine)) {
         int now = rows - first < vk_gated_rows(engine) ? rows - first : vk_gated_rows(engine);
-        to->linear(engine->queue, buffers->vit_gate_up, 2 * hidden,
-                   (char *)buffers->vit_normed + (size_t)first * (size_t)ld * element, ld, now, &layer->w1,
-                   VK_STORE_F32);
-        to->kernels.silu_mul(engine->queue, (char *)buffers->vit_hidden + (size_t)first * (size_t)ldh * element,
-                             buffers->vit_gate_up, now, hidden, ldh, engine->wide);
+        vk_gated(engine, (char *)buffers->vit_hidden + (size_t)first * (size_t)ldh * element, buffers->vit_gate_up,
+                 (char *)buffers->vit_normed + (size_t)first * (size_t)ld * element, ld, now, &layer->w1, VK_SILU_MUL);
     }
     vk_vit_add(engine, buffers->vit_hidden, ldh, rows, &layer->w2, layer->scale2);
 }
@@ -187,10 +196,8 @@ static void vk_pool_rows(vp_engine *engine, int windows, int n, const int32_t *p
                                windows, n, config->vit_head_count, config->vit_head_dim, ld, wide);
     to->linear(queue, buffers->pool_out, ld, buffers->pool_attended, ld, windows, &model->pool_out, VK_STORE);
     vk_at(queue, VP_PART_PROJECTOR, -1);
-    to->linear(queue, buffers->projector_gate_up, 2 * config->projector_dim, buffers->pool_out, ld, windows,
-               &model->projector_gate_up, VK_STORE_F32);
-    to->kernels.silu_mul(queue, buffers->projector_hidden, buffers->projector_gate_up, windows, config->projector_dim,
-                         ldh, wide);
+    vk_gated(engine, buffers->projector_hidden, buffers->projector_gate_up, buffers->pool_out, ld, windows,
+             &model->projector_gate_up, VK_SILU_MUL);
     to->linear(queue, features, config->d_model, buffers->projector_hidden, ldh, windows, &model->projector_down,
                VK_STORE_F32);
 }
@@ -397,7 +404,7 @@ static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, i
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
     int d = config->d_model, ld = vk_padded(d), hidden = config->expert_dim, ldh = vk_padded(hidden),
-        pairs = rows * top_k;
+        pairs = rows * top_k, fused = vk_gates_in_product(engine, hidden);
     size_t element = engine->wide ? 4 : 2, start = 0;
     const char *normed = (const char *)buffers->normed + (size_t)first * (size_t)ld * element;
     /* These counts are used if the device has failed. A dry run spreads the rows evenly over the experts, which gives
@@ -411,16 +418,18 @@ static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, i
                        (int)((size_t)ld * element));
     for (int i = 0; i < config->expert_count; i++) {
         vk_gemm_job *job = &engine->jobs[i];
-        job->y = buffers->gate_up + start * 2 * (size_t)hidden;
-        job->ldy = 2 * hidden;
+        job->y = fused ? (char *)buffers->expert_hidden + start * (size_t)ldh * element
+                       : (char *)(buffers->gate_up + start * 2 * (size_t)hidden);
+        job->ldy = fused ? ldh : 2 * hidden;
         job->x = (char *)buffers->gathered + start * (size_t)ld * element;
         job->ldx = ld;
         job->w = &layer->gate_up[i];
         job->m = engine->counts[i];
         start += (size_t)engine->counts[i];
     }
-    to->grouped(queue, engine->jobs, config->expert_count, VK_STORE_F32);
-    to->kernels.silu_mul(queue, buffers->expert_hidden, buffers->gate_up, pairs, hidden, ldh, engine->wide);
+    to->grouped(queue, engine->jobs, config->expert_count, fused ? VK_SILU_MUL : VK_STORE_F32);
+    if (!fused)
+        to->kernels.silu_mul(queue, buffers->expert_hidden, buffers->gate_up, pairs, hidden, ldh, engine->wide);
     start = 0;
     for (int i = 0; i < config->expert_count; i++) {
         vk_gemm_job *job = &engine->jobs[i];
@@ -452,9 +461,8 @@ static void vk_dense(vp_engine *engine, const vk_block *layer, int first, int ro
     const char *normed = (const char *)buffers->normed + (size_t)first * (size_t)ld * (engine->wide ? 4 : 2);
     int after = layer->ff_after.weight != NULL;
     float *out = (after ? buffers->y : buffers->x) + (size_t)first * (size_t)d;
-    to->linear(engine->queue, buffers->gate_up, 2 * hidden, normed, ld, rows, &layer->gate_up[0], VK_STORE_F32);
-    (config->gated_gelu ? to->kernels.gelu_mul : to->kernels.silu_mul)(
-        engine->queue, buffers->expert_hidden, buffers->gate_up, rows, hidden, ldh, engine->wide);
+    vk_gated(engine, buffers->expert_hidden, buffers->gate_up, normed, ld, rows, &layer->gate_up[0],
+             config->gated_gelu ? VK_GELU_MUL : VK_SILU_MUL);
     to->linear(engine->queue, out, d, buffers->expert_hidden, ldh, rows, &layer->down[0],
                after ? VK_STORE_F32 : VK_ADD_F32);
 }

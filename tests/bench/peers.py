@@ -382,8 +382,17 @@ def tower(name, views):
         config = configuration_qwen3_vl.Qwen3VLVisionConfig(depth=24, hidden_size=1024, intermediate_size=4096, num_heads=16, patch_size=16, out_hidden_size=2048,
                                                             deepstack_visual_indexes=[5, 11, 17])
         side = 2 * int(views ** 0.5)
-        return (modeling_qwen3_vl.Qwen3VLVisionModel._from_config(config, dtype=torch.bfloat16).eval(),
-                (torch.randn(4 * views, 3 * 2 * 16 * 16).to(torch.bfloat16), torch.tensor([[1, side, side]])))
+        vision = modeling_qwen3_vl.Qwen3VLVisionModel._from_config(config, dtype=torch.bfloat16)
+
+        class Windows(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.vision = vision
+
+            def forward(self, pixels):
+                out = self.vision(pixels, grid_thw=torch.tensor([[1, side, side]]))
+                return out.pooler_output, *out.deepstack_features
+        return Windows().eval(), (torch.randn(4 * views, 3 * 2 * 16 * 16).to(torch.bfloat16),)
     return None, None
 
 
@@ -460,7 +469,9 @@ def write_openvino_tower(path, name, views, kind):
     module = module.float()
     pixels = tuple(one.float() if one.is_floating_point() else one for one in pixels)
     with torch.no_grad():
-        model = openvino.convert_model(torch.export.export(module, pixels))
+        # Qwen3-VL's grid becomes a constant in a trace alone, SmolVLM's tower needs an export
+        traced = torch.jit.trace(module, pixels, strict=False) if name == "qwen3-vl-2b" else torch.export.export(module, pixels)
+        model = openvino.convert_model(traced, **({"example_input": pixels} if name == "qwen3-vl-2b" else {}))
     if kind == "int8":
         model = nncf.quantize(model, nncf.Dataset([tuple(one.numpy() for one in pixels)]), model_type=nncf.ModelType.TRANSFORMER, subset_size=1)
     os.makedirs(path)

@@ -68,6 +68,13 @@ enum { PLAIN, BIAS };
 static void add_product(int part, int64_t m, int64_t n, int64_t k, int64_t calls, int bias, int64_t flops_a_result, int64_t bytes_a_result, int64_t in) {
     add(part, "gemm", m, n, k, 0, calls, m * n * (2 * k + bias + flops_a_result), n * k * in + m * k * in + m * n * bytes_a_result + bias * 4 * n);
 }
+/* gate and up [2 h, k], of some experts or 0, and SiLU of the gate times up [m, h], 4 operations each: together where h fills whole panels */
+static void add_gated(int part, int64_t m, int64_t h, int64_t k, int64_t experts, int64_t calls, int64_t in) {
+    const int fused = h % 32 == 0;
+    add(part, experts ? "gemm_grouped" : "gemm", m, 2 * h, k, experts, calls, m * h * (4 * k + 4 * fused),
+        ((experts ? experts : 1) * 2 * h + m) * k * in + m * h * (fused ? in : 8));
+    if (!fused) add(part, "k_silu_mul", m, h, 0, 0, calls, 4 * m * h, m * h * (8 + in));
+}
 /* one ViT pass per view, `views` times */
 static void list_vit(const dims *m, int64_t views) {
     const int64_t patches = m->patches, tokens = m->tokens, values = m->values, w = m->w, layers = m->features / m->w, blocks = m->vit_blocks * views;
@@ -107,8 +114,7 @@ static void list_connector(const dims *m, int64_t views) {
     add_product(VP_PART_POOLING, windows * n, 2 * w, f, views, BIAS, 0, 4, m->in);
     add(VP_PART_POOLING, "k_pool_attention", windows, 1, n, w, views, windows * w * 4 * n + windows * m->vit_heads * n * 5, windows * w * (4 + 2 * 4 * n + m->in));
     add_product(VP_PART_POOLING, windows, w, w, views, BIAS, 0, m->in, m->in);
-    add_product(VP_PART_PROJECTOR, windows, 2 * p, w, views, PLAIN, 0, 4, m->in);
-    add(VP_PART_PROJECTOR, "k_silu_mul", windows, p, 0, 0, views, 4 * windows * p, windows * p * (8 + m->in));
+    add_gated(VP_PART_PROJECTOR, windows, p, w, 0, views, m->in);
     add_product(VP_PART_PROJECTOR, windows, m->d, p, views, PLAIN, 0, 4, m->in);
 }
 static void list_embed(const dims *m, int64_t rows, int64_t views) {
@@ -128,8 +134,7 @@ static void list_norms(const dims *m, int64_t rows, int64_t inner) {
 /* a dense MLP */
 static void list_mlp(const dims *m, int64_t rows) {
     list_norms(m, rows, m->mlp);
-    add_product(VP_PART_DENSE, rows, 2 * m->mlp, m->d, m->blocks, PLAIN, 0, 4, m->in);
-    add(VP_PART_DENSE, "k_silu_mul", rows, m->mlp, 0, 0, m->blocks, 4 * rows * m->mlp, rows * m->mlp * (8 + m->in));
+    add_gated(VP_PART_DENSE, rows, m->mlp, m->d, 0, m->blocks, m->in);
 }
 /* `rows` tokens through all blocks; keys: number of keys of a single token, including itself; used[i]: number of experts of the i-th sparse block that got a token */
 static void list_blocks(const dims *m, int64_t rows, int64_t keys, int64_t k, const int64_t *used) {
@@ -152,10 +157,9 @@ static void list_blocks(const dims *m, int64_t rows, int64_t keys, int64_t k, co
     add(VP_PART_EXPERTS, "k_moe_lists", pairs, m->experts, 0, 0, b, 3 * m->experts * pairs, pairs * 4 + (2 * m->experts + 1) * 4 + pairs * 8);
     add(VP_PART_EXPERTS, "k_gather", pairs, d * m->in, 0, 0, b, 0, (rows + pairs) * d * m->in + pairs * 4);
     for (int64_t i = 0; i < b; i++) {
-        add(VP_PART_EXPERTS, "gemm_grouped", pairs, 2 * h, d, used[i], 1, pairs * 2 * h * 2 * d, used[i] * 2 * h * d * m->in + pairs * (d * m->in + 2 * h * 4));
+        add_gated(VP_PART_EXPERTS, pairs, h, d, used[i], 1, m->in);
         add(VP_PART_EXPERTS, "gemm_grouped", pairs, d, h, used[i], 1, pairs * d * 2 * h, used[i] * d * h * m->in + pairs * (h * m->in + d * 4));
     }
-    add(VP_PART_EXPERTS, "k_silu_mul", pairs, h, 0, 0, b, 4 * pairs * h, pairs * h * (8 + m->in));
     add(VP_PART_EXPERTS, "k_combine", rows, d, 0, 0, b, 2 * pairs * d, rows * d * 8 + pairs * (d * 4 + 8));
 }
 static void list_head(const dims *m) {

@@ -321,6 +321,40 @@ static void test_linear(int s, int m, int wide) {
         release_all();
     }
 }
+/* the epilogues of gated MLPs: the activation of one half of the product's own f32 results, times the other half */
+static void test_gates(const vk_gemm_kernel *kernel, int m, int bits, int wide) {
+    enum { H = 5 * VK_PAD, K = 224 };
+    vk_cpu cpu = cpu_with(kernel, wide, 2);
+    vk_linear linear = {.n = 2 * H, .k = K, .k_padded = K, .bits = bits, .wide = wide};
+    const size_t bytes = 2 * H / VK_PAD * vk_panel_bytes(&linear);
+    int wrong = 0;
+    check_case("gates, kernel %s, m %d, bits %d, wide %d", kernel->name, m, bits, wide);
+    draw_anew(check_state.name);
+    char *panels = (char *)take(bytes);
+    for (size_t i = 0; i < bytes; i++) panels[i] = (char)below(256);
+    for (size_t i = 0; i < bytes / 2 && (!bits || wide); i++) ((uint16_t *)panels)[i] = vk_f2b(((float)below(256) - 127.5f) / 512.0f);
+    for (size_t i = 0; bits && i < bytes; i += VK_PAD * (2 + VK_QUANT_BLOCK * (size_t)bits / 8))
+        for (int c = 0; c < VK_PAD; c++) ((uint16_t *)(panels + i))[c] = vk_f2b(ldexpf(1.0f, bits == 8 ? -8 : -4));
+    linear.weights = panels;
+    void *x = matrix((size_t)m, VK_ROWS_MAX, K, K, 0.0f, wide);
+    cpu.integers_bytes = (size_t)m * K / VK_QUANT_BLOCK * sizeof(vk_fine);
+    cpu.integers = take(cpu.integers_bytes + vk_bytes_spare(K));
+    cpu.widened_bytes = vk_quant_room_bytes(K);
+    cpu.widened = take(2 * cpu.widened_bytes);
+    float *both = (float *)take((size_t)m * 2 * H * sizeof *both);
+    vk_linear_run(&cpu, both, 2 * H, x, K, m, &linear, VK_STORE_F32);
+    for (int gelu = 0; gelu < 2; gelu++) {
+        void *y = take((size_t)m * H * (wide ? 4 : 2));
+        vk_linear_run(&cpu, y, H, x, K, m, &linear, gelu ? VK_GELU_MUL : VK_SILU_MUL);
+        for (size_t i = 0; i < (size_t)m * H; i++) {
+            const double gate = (double)both[i / H * 2 * H + i % H], up = (double)both[i / H * 2 * H + H + i % H],
+                         by = gelu ? 2 * 0.7978845608028654 * (gate + 0.044715 * gate * gate * gate) : gate, want = gate / (1 + exp(-by)) * up;
+            wrong += !(fabs(get(y, i, wide) - want) <= fabs(want) * (wide ? 4e-6 : 0.0042) + 1e-30);
+        }
+    }
+    check_note(!wrong, __FILE__, __LINE__, "%d of %d values are wrong", wrong, 2 * m * H);
+    release_all();
+}
 /* number of consecutive values of k whose inputs share a scale: a block, or the kernel's group where many rows are bytes; 0 if inputs stay unchanged */
 static int input_group(const vk_gemm_kernel *kernel, int m) {
     const vk_many many = m == 1 ? VK_BLOCKS : vk_many_of(kernel);
@@ -677,6 +711,11 @@ static void test_gemm(void) {
     for (int s = 0; s < 3; s++)
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
             for (int wide = 0; wide < 2; wide++) test_linear(s, rows[i], wide);
+    for (int i = 0; i < VK_GEMM_KERNELS * 16; i++) {
+        static const int counts[] = { 1, 5, 33, 150 };
+        const int kind = i / 4 % 4, bits = kind < 2 ? 0 : kind < 3 ? 4 : 8, wide = kind == 1;
+        if (is_tested(&vk_gemm_kernels[i / 16], wide)) test_gates(&vk_gemm_kernels[i / 16], counts[i % 4], bits, wide);
+    }
     test_mixed_linear(1);
     test_mixed_linear(33);
     test_integer_ends();

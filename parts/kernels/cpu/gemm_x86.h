@@ -212,54 +212,43 @@ static int vk_has_avx512bf16(void) { return vk_has_avx512() && __builtin_cpu_sup
 #define vk_amx_products(to, left, right) _tile_dpbf16ps(to, left, right)
 #define vk_amx_bytes(to, left, right) _tile_dpbssd(to, left, right)
 #endif
-/* e^x as in vk_exp */
-VK_TAMX VK_INLINE __m512 vk_exp_avx512(__m512 x) {
-    __m512 t, p = _mm512_set1_ps(1.9875691500e-4f), r;
-    x = _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(88.0f)), _mm512_set1_ps(-87.0f));
-    t = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8);
-    r = _mm512_fmadd_ps(t, _mm512_set1_ps(2.12194440e-4f), _mm512_fnmadd_ps(t, _mm512_set1_ps(0.693359375f), x));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.3981999507e-3f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.3334519073e-3f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(4.1665795894e-2f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.6666665459e-1f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.0000001201e-1f));
-    p = _mm512_fmadd_ps(_mm512_mul_ps(p, r), r, _mm512_add_ps(r, _mm512_set1_ps(1.0f)));
-    return _mm512_scalef_ps(p, t);
-}
-/* 1 / (1 + x): a 14-bit reciprocal and one Newton step (28 bits) instead of a division */
-VK_TAMX VK_INLINE __m512 vk_over_one_avx512(__m512 x) {
-    __m512 p = _mm512_add_ps(x, _mm512_set1_ps(1.0f)), q = _mm512_rcp14_ps(p);
-    return _mm512_fmadd_ps(q, _mm512_fnmadd_ps(p, q, _mm512_set1_ps(1.0f)), q);
+/* v / (1 + 2^x), within 1e-4: small compared with rounding to bf16. vrcp14ps is within 6.1e-5. Numbers below 2^-126 are
+ * avoided because they take 100 cycles each. */
+VK_TAMX VK_INLINE __m512 vk_share_avx512(__m512 v, __m512 x) {
+    x = _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(125.0f)), _mm512_set1_ps(-126.0f));
+    const __m512 power = vk_exp2_avx512(x);
+    return _mm512_mul_ps(v, _mm512_rcp14_ps(_mm512_add_ps(power, _mm512_set1_ps(1.0f))));
 }
 /* vk_quickgelu, vk_gelu_tanh or vk_gelu */
-VK_TAMX VK_INLINE __m512 vk_gelu_avx512(__m512 v, vk_epilogue epilogue) {
-    __m512 by = _mm512_set1_ps(epilogue == VK_QUICKGELU ? -1.702f : -1.59576912f), z, t, share;
+VK_TAMX VK_INLINE __m512 vk_gelu_avx512(__m512 v, const vk_epilogue epilogue) {
+    __m512 by = _mm512_set1_ps(epilogue == VK_QUICKGELU ? -2.455466957f : -2.302208198f), z, t, share;
     if (epilogue == VK_GELU_TANH)
-        by = _mm512_mul_ps(by, _mm512_fmadd_ps(_mm512_mul_ps(v, v), _mm512_set1_ps(0.044715f), _mm512_set1_ps(1.0f)));
-    if (epilogue != VK_GELU) return _mm512_mul_ps(v, vk_over_one_avx512(vk_exp_avx512(_mm512_mul_ps(v, by))));
+        by = _mm512_fmadd_ps(_mm512_mul_ps(v, v), _mm512_set1_ps(-2.302208198f * 0.044715f), by);
+    if (epilogue != VK_GELU) return vk_share_avx512(v, _mm512_mul_ps(v, by));
     z = _mm512_mul_ps(_mm512_abs_ps(v), _mm512_set1_ps(0.707106781f));
-    t = vk_over_one_avx512(_mm512_mul_ps(z, _mm512_set1_ps(0.3275911f)));
+    t = _mm512_rcp14_ps(_mm512_fmadd_ps(z, _mm512_set1_ps(0.3275911f), _mm512_set1_ps(1.0f)));
     share = _mm512_fmadd_ps(_mm512_set1_ps(1.061405429f), t, _mm512_set1_ps(-1.453152027f));
     share = _mm512_fmadd_ps(share, t, _mm512_set1_ps(1.421413741f));
     share = _mm512_fmadd_ps(share, t, _mm512_set1_ps(-0.284496736f));
     share = _mm512_mul_ps(_mm512_fmadd_ps(share, t, _mm512_set1_ps(0.254829592f)), t);
     share = _mm512_mul_ps(share, _mm512_set1_ps(0.5f));
-    share = _mm512_mul_ps(share, vk_exp_avx512(_mm512_fnmadd_ps(z, z, _mm512_setzero_ps())));
+    share = _mm512_mul_ps(share, vk_exp2_avx512(_mm512_mul_ps(_mm512_mul_ps(z, z), _mm512_set1_ps(-1.442695041f))));
     return _mm512_mul_ps(v, _mm512_mask_sub_ps(share, _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GE_OQ),
                                                _mm512_set1_ps(1.0f), share));
 }
-/* one row of sums -> y; short enough to run in parallel with the tile unit */
-VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums, int row) {
+/* vk_silu or vk_gelu_tanh */
+VK_TAMX VK_INLINE __m512 vk_gate_avx512(const float *gate, const vk_epilogue epilogue) {
+    const __m512 v = _mm512_loadu_ps(gate);
+    if (epilogue == VK_GELU_MUL) return vk_gelu_avx512(v, VK_GELU_TANH);
+    return vk_share_avx512(v, _mm512_mul_ps(v, _mm512_set1_ps(-1.442695041f)));
+}
+/* a row of a whole panel, with its bias -> y; short enough to run in parallel with the tile unit */
+VK_TAMX VK_INLINE void vk_finish_values_amx(const vk_sink *sink, __m512 first, __m512 second, int row,
+                                            const vk_epilogue epilogue) {
     char *y = sink->y + (size_t)row * sink->row_bytes;
-    __m512 first = _mm512_loadu_ps(sums), second = _mm512_loadu_ps(sums + 16);
     __m512i low, high;
-    const int f32 = sink->epilogue == VK_STORE_F32 || sink->epilogue == VK_ADD_F32;
-    if (sink->cols < VK_PAD) { vk_finish_row(sink, sums, row); return; }
-    if (sink->bias) {
-        first = _mm512_add_ps(first, _mm512_loadu_ps(sink->bias));
-        second = _mm512_add_ps(second, _mm512_loadu_ps(sink->bias + 16));
-    }
-    switch (sink->epilogue) {
+    const int f32 = epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32;
+    switch (epilogue) {
     case VK_ADD_F32:
         first = _mm512_add_ps(_mm512_loadu_ps((const float *)(void *)y), first);
         second = _mm512_add_ps(_mm512_loadu_ps((const float *)(void *)y + 16), second);
@@ -267,8 +256,12 @@ VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums,
         _mm_prefetch(y + VK_ROWS_MAX * sink->row_bytes + 64, _MM_HINT_T0);
         break;
     case VK_QUICKGELU: case VK_GELU: case VK_GELU_TANH:
-        first = vk_gelu_avx512(first, sink->epilogue);
-        second = vk_gelu_avx512(second, sink->epilogue);
+        first = vk_gelu_avx512(first, epilogue);
+        second = vk_gelu_avx512(second, epilogue);
+        break;
+    case VK_SILU_MUL: case VK_GELU_MUL:
+        first = _mm512_mul_ps(first, vk_gate_avx512(sink->gate + row * VK_PAD, epilogue));
+        second = _mm512_mul_ps(second, vk_gate_avx512(sink->gate + row * VK_PAD + 16, epilogue));
         break;
     default: break;
     }
@@ -278,6 +271,15 @@ VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums,
     else _mm512_storeu_si512(y, low);
     if (f32 && sink->stream) _mm512_stream_si512((__m512i *)(void *)(y + 64), high);
     else if (f32) _mm512_storeu_si512(y + 64, high);
+}
+VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums, int row) {
+    __m512 first = _mm512_loadu_ps(sums), second = _mm512_loadu_ps(sums + 16);
+    if (sink->cols < VK_PAD) { vk_finish_row(sink, sums, row); return; }
+    if (sink->bias) {
+        first = _mm512_add_ps(first, _mm512_loadu_ps(sink->bias));
+        second = _mm512_add_ps(second, _mm512_loadu_ps(sink->bias + 16));
+    }
+    vk_finish_values_amx(sink, first, second, row, sink->epilogue);
 }
 /* Extra work while the tile products run: each step prefetches `lines` lines of weights into the second-level cache and
  * finishes two of the rows [row, end) of sums. */

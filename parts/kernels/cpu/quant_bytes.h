@@ -159,24 +159,19 @@ VK_T512 VK_INLINE void vk_level_begin(vk_level *level, char *to, float *scales, 
         _mm512_storeu_ps(scales + 16 * h, _mm512_mask_mov_ps(most, odd, _mm512_set1_ps(NAN)));
     }
 }
-/* A quarter of the next block, if one is left. `flip`: adds 128 to make the bytes unsigned. `ahead`: this many bytes
+/* The next `count` blocks, or those that are left. `flip`: adds 128 to make the bytes unsigned. `ahead`: this many bytes
  * later is prefetched. */
-VK_T512 VK_INLINE void vk_level_part(vk_level *level, __m512i *ratio, const int quarter, const int flip, const int bits,
-                                     const int ahead) {
-    const int lines = vk_block_bytes(bits) / 64 + 1, from = lines * quarter / 4, end = lines * (quarter + 1) / 4;
-    if (level->blocks <= 0) return;
-    if (quarter % 2 == 0) *ratio = vk_level_ratio(level->from + 16 * quarter, level->times + 8 * quarter);
-    vk_level_quarter(level->to, level->from, *ratio, quarter, bits, flip);
-    if (ahead) VK_UNROLL for (int i = from; i < end; i++) _mm_prefetch(level->from + ahead + 64 * i, _MM_HINT_T1);
-    if (quarter < 3) return;
-    level->blocks--;
-    level->from += vk_block_bytes(bits);
-    level->to += VK_QUANT_BLOCK * VK_PAD;
-}
 VK_T512 VK_INLINE void vk_level_next(vk_level *level, int count, const int flip, const int bits, const int ahead) {
-    __m512i ratio;
-    for (; count > 0 && level->blocks > 0; count--)
-        VK_UNROLL for (int q = 0; q < 4; q++) vk_level_part(level, &ratio, q, flip, bits, ahead);
+    const int bytes = vk_block_bytes(bits), lines = ahead ? bytes / 64 + 1 : 0;
+    for (; count > 0 && level->blocks > 0; count--, level->blocks--) {
+        VK_UNROLL for (int q = 0; q < 4; q++) {
+            const __m512i ratio = vk_level_ratio(level->from + q / 2 * 32, level->times + q / 2 * 16);
+            vk_level_quarter(level->to, level->from, ratio, q, bits, flip);
+        }
+        VK_UNROLL for (int i = 0; i < lines; i++) _mm_prefetch(level->from + ahead + 64 * i, _MM_HINT_T1);
+        level->from += bytes;
+        level->to += VK_QUANT_BLOCK * VK_PAD;
+    }
 }
 
 /* AVX-512 VNNI. This uses inline assembly because with the intrinsic GCC 12 copies each sum to another register and
@@ -252,9 +247,9 @@ VK_TVNNI static void vk_many_vnni(const vk_sink *sink, float *sums, const vk_byt
 static int vk_has_vnni(void) { return vk_has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 
 #ifdef VK_AMX
-enum { VK_AMX_GROUP = 512 };
-/* Extra work while a tile's products run: scales rows [row, end) of the previous tile (int32 `part`), adds them to the
- * sums, and finishes them in the last group. Each step also converts a block of the next piece, and `blocks` more. */
+enum { VK_AMX_GROUP = 1024 };
+/* Extra work while a tile's products run: scales rows [row, end) of the previous tile (int32 `part`) and adds them to
+ * the sums, or finishes them in the last group. Each step also converts a block of the next piece, and `blocks` more. */
 typedef struct vk_bytes_shadow {
     const vk_sink *sink;
     const int32_t *part; /* integer sums from row `base` on */
@@ -266,35 +261,56 @@ typedef struct vk_bytes_shadow {
 } vk_bytes_shadow;
 /* functions of their own: with their code in a loop over tiles, GCC 12 keeps addresses of tiles in vector registers */
 #define VK_APART static __attribute__((noinline))
-VK_TAMX VK_APART void vk_finish_some_amx(const vk_sink *sink, const float *sums, int row, int end) {
-    for (; row < end; row++) vk_finish_row_amx(sink, sums + row * VK_PAD, row);
-}
-/* the next `count` rows, or those that are left */
-VK_TAMX VK_INLINE void vk_bytes_shadow_rows(vk_bytes_shadow *shadow, int count) {
-    const int row = shadow->row, end = shadow->end - row < count ? shadow->end : row + count, group = shadow->group,
-              groups = shadow->x->groups;
+VK_TAMX VK_INLINE void vk_bytes_shadow_some(const vk_bytes_shadow *shadow, int row, const int end, const int last,
+                                            const vk_epilogue epilogue) {
+    const int group = shadow->group, groups = shadow->x->groups;
     const int32_t *part = shadow->part + (row - shadow->base) * VK_PAD;
     const float *of_row = shadow->x->scales + row * groups + group;
     float *sums = shadow->sums + row * VK_PAD;
     const __m512 low = _mm512_loadu_ps(shadow->scales), high = _mm512_loadu_ps(shadow->scales + 16);
-    for (int r = row; r < end; r++, part += VK_PAD, of_row += groups, sums += VK_PAD) {
+    const vk_sink sink = *shadow->sink;
+    __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    if (sink.bias && sink.cols == VK_PAD) {
+        bias[0] = _mm512_loadu_ps(sink.bias);
+        bias[1] = _mm512_loadu_ps(sink.bias + 16);
+    }
+    for (; row < end; row++, part += VK_PAD, of_row += groups, sums += VK_PAD) {
         __m512 scale = _mm512_set1_ps(*of_row),
                first = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(part)), scale),
                second = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(part + 16)), scale);
-        first = group ? _mm512_fmadd_ps(first, low, _mm512_loadu_ps(sums)) : _mm512_mul_ps(first, low);
-        second = group ? _mm512_fmadd_ps(second, high, _mm512_loadu_ps(sums + 16)) : _mm512_mul_ps(second, high);
+        first = _mm512_fmadd_ps(first, low, group ? _mm512_loadu_ps(sums) : bias[0]);
+        second = _mm512_fmadd_ps(second, high, group ? _mm512_loadu_ps(sums + 16) : bias[1]);
+        if (last) { vk_finish_values_amx(&sink, first, second, row, epilogue); continue; }
         _mm512_storeu_ps(sums, first);
         _mm512_storeu_ps(sums + 16, second);
     }
-    if (row < end && group + 1 == groups) vk_finish_some_amx(shadow->sink, shadow->sums, row, end);
+}
+VK_TAMX VK_APART void vk_bytes_shadow_end(const vk_bytes_shadow *shadow, int row, int end) {
+    if (shadow->sink->cols < VK_PAD) {
+        vk_bytes_shadow_some(shadow, row, end, 0, VK_STORE);
+        vk_finish_rows(shadow->sink, shadow->sums + row * VK_PAD, row, end - row);
+        return;
+    }
+#define VK_DO(epilogue) case epilogue: vk_bytes_shadow_some(shadow, row, end, 1, epilogue); break
+    switch (shadow->sink->epilogue) {
+        VK_DO(VK_STORE); VK_DO(VK_STORE_F32); VK_DO(VK_QUICKGELU); VK_DO(VK_ADD_F32);
+        VK_DO(VK_GELU); VK_DO(VK_GELU_TANH); VK_DO(VK_SILU_MUL); VK_DO(VK_GELU_MUL);
+    }
+#undef VK_DO
+}
+/* the next `count` rows, or those that are left */
+VK_TAMX VK_INLINE void vk_bytes_shadow_rows(vk_bytes_shadow *shadow, int count) {
+    const int row = shadow->row, end = shadow->end - row < count ? shadow->end : row + count;
+    if (row >= end) return;
+    if (shadow->group + 1 == shadow->x->groups) vk_bytes_shadow_end(shadow, row, end);
+    else vk_bytes_shadow_some(shadow, row, end, 0, VK_STORE);
     shadow->row = end;
 }
 /* go_on: adds to `part` */
 VK_TAMX VK_INLINE void vk_bytes_steps(const int two, const int bits, int32_t *part, const int8_t *x, size_t ld,
                                       const char *panel, int k, int go_on, vk_bytes_shadow *shadow) {
     enum { GROUP_BLOCKS = VK_AMX_GROUP / VK_QUANT_BLOCK };
-    const int ahead = GROUP_BLOCKS * (bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4);
-    __m512i ratio = _mm512_setzero_si512();
+    const int ahead = GROUP_BLOCKS * vk_block_bytes(bits), rows = (VK_ROWS_MAX * 64 + k - 1) / k;
     if (go_on) { vk_amx_load(0, part, 4 * VK_PAD); vk_amx_load(1, part + 16, 4 * VK_PAD); }
     else { vk_amx_zero(0); vk_amx_zero(1); }
     if (two && go_on) {
@@ -302,20 +318,15 @@ VK_TAMX VK_INLINE void vk_bytes_steps(const int two, const int bits, int32_t *pa
         vk_amx_load(3, part + 16 * VK_PAD + 16, 4 * VK_PAD);
     } else if (two) { vk_amx_zero(2); vk_amx_zero(3); }
     for (int j = 0; j < k; j += 64, panel += 64 * VK_PAD) {
-        vk_amx_load(6, panel, 4 * VK_PAD);
         vk_amx_stream(4, x + j, (long)ld);
-        vk_level_part(shadow->level, &ratio, 0, 0, bits, ahead);
-        vk_amx_bytes(0, 4, 6);
+        vk_amx_load(6, panel, 4 * VK_PAD);
         vk_amx_load(7, panel + 64, 4 * VK_PAD);
-        vk_level_part(shadow->level, &ratio, 1, 0, bits, ahead);
-        vk_amx_bytes(1, 4, 7);
         if (two) vk_amx_stream(5, x + 16 * ld + j, (long)ld);
-        vk_level_part(shadow->level, &ratio, 2, 0, bits, ahead);
-        if (two) vk_amx_bytes(2, 5, 6);
-        vk_level_part(shadow->level, &ratio, 3, 0, bits, ahead);
-        if (two) vk_amx_bytes(3, 5, 7);
-        vk_level_next(shadow->level, shadow->blocks, 0, bits, ahead);
-        vk_bytes_shadow_rows(shadow, VK_ROWS_MAX * 64 / VK_AMX_GROUP);
+        vk_amx_bytes(0, 4, 6);
+        vk_amx_bytes(1, 4, 7);
+        if (two) { vk_amx_bytes(2, 5, 6); vk_amx_bytes(3, 5, 7); }
+        vk_level_next(shadow->level, 1 + shadow->blocks, 0, bits, ahead);
+        vk_bytes_shadow_rows(shadow, rows);
     }
     vk_bytes_shadow_rows(shadow, VK_ROWS_MAX);
     vk_amx_store(0, part, 4 * VK_PAD);
