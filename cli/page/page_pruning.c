@@ -65,7 +65,7 @@ static void full_line(struct plot *plot, const struct tradeoff *tradeoff, const 
 }
 static void pruning_draw(struct text_buffer *out, const struct tradeoff *tradeoff, const struct pruned_rows *rows,
                          const char *caption) {
-    struct span x_span = {0, 100}, y_span = span_none();
+    struct span x_span = {0, 100, 1}, y_span = span_none();
     struct plot plot;
     for (size_t i = 0; i < rows->count; i++) {
         span_add_estimate(&y_span, rows->items[i].accuracy);

@@ -14,43 +14,46 @@
 /* ---- E2: the front */
 /* If all levels of accuracy are equal, its axis runs from 0 to 1. which: 1 is accuracy. */
 static void span_room(struct span *span, int which) {
-    if (which && !(span->high > span->low) && span->low >= 0 && span->high <= 1) { span->low = 0; span->high = 1; }
+    if (which && !(span->high > span->low) && span->low >= 0 && span->high <= 1) *span = (struct span){0, 1, 0};
 }
 enum { FRONT_WHISKERS = 40, BOXES_MOST = 2048 };
 
 struct box { double x, y, width, height; };
 struct boxes { struct box items[BOXES_MOST]; size_t count; };
-static int box_is_free(const struct boxes *boxes, struct box wanted) {
+static size_t box_overlaps(const struct boxes *boxes, struct box box) {
+    size_t count = 0;
     for (size_t i = 0; i < boxes->count; i++) {
-        const struct box *taken = &boxes->items[i];
-        if (wanted.x < taken->x + taken->width && taken->x < wanted.x + wanted.width
-            && wanted.y < taken->y + taken->height && taken->y < wanted.y + wanted.height)
-            return 0;
+        const struct box *other = &boxes->items[i];
+        count += box.x < other->x + other->width && other->x < box.x + box.width && box.y < other->y + other->height
+                 && other->y < box.y + box.height;
     }
-    return 1;
+    return count;
 }
 static void box_take(struct boxes *boxes, double x, double y, double width, double height) {
-    struct box box;
-    box.x = x; box.y = y; box.width = width; box.height = height;
-    if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = box;
+    if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = (struct box){x, y, width, height};
 }
-/* Writes a point's name next to it, if there is room. Otherwise the name is omitted; it is in the table and the mark's
- * title. */
-static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y, const char *text) {
+/* Writes a point's name next to it, if there is room, over as few lines as possible. Otherwise the name is omitted; it
+ * is in the table and the mark's title. */
+static void plot_name(struct plot *plot, struct boxes *boxes, const struct boxes *lines, double x, double y,
+                      const char *text) {
     static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
+    struct box best = {0, 0, 0, 0};
+    size_t fewest = SIZE_MAX;
     double px = text_px(text);
-    for (int side = 1; side >= 0; side--) { /* tries the left first, because no point of a front is above it */
+    for (int side = 1; side >= 0; side--) /* tries the left first, because no point of a front is above it */
         for (size_t i = 0; i < sizeof corners / sizeof corners[0] && boxes->count < BOXES_MOST; i++) {
             const struct box box = {.x = side ? x - corners[i].x - px : x + corners[i].x, .y = y + corners[i].y - 11,
                 .width = px, .height = 14};
-            if (box.x < plot->x.from + 2 || box.x + px > plot->x.to - 2 || box.y < plot->y.to
-                || box.y + 14 > plot->y.from || !box_is_free(boxes, box))
+            const size_t crossed = box_overlaps(lines, box);
+            if (crossed >= fewest || box.x < plot->x.from + 2 || box.x + px > plot->x.to - 2 || box.y < plot->y.to
+                || box.y + 14 > plot->y.from || box_overlaps(boxes, box))
                 continue;
-            box_take(boxes, box.x, box.y, px, 14);
-            plot_text(plot, box.x, box.y + 11, "", " class=\"o\"", text);
-            return;
+            best = box;
+            fewest = crossed;
         }
-    }
+    if (fewest == SIZE_MAX) return;
+    box_take(boxes, best.x, best.y, px, 14);
+    plot_text(plot, best.x, best.y + 11, "", " class=\"o\"", text);
 }
 static int has_whiskers(const struct tradeoff *tradeoff, size_t config) {
     return tradeoff->config_count <= FRONT_WHISKERS || is_listed(tradeoff->front, tradeoff->front_count, config);
@@ -88,19 +91,34 @@ static void front_mark(struct plot *plot, const struct report *report, const str
 }
 /* Names the members next to their marks, if there is room. */
 static void front_names(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff) {
-    struct boxes *boxes = zeroed(1, sizeof *boxes);
-    for (size_t i = 0; i < tradeoff->front_count; i++)
-        box_take(boxes, scale_place(&plot->x, tradeoff->at_latency[tradeoff->front[i]]) - 7,
-                 scale_place(&plot->y, tradeoff->at_accuracy[tradeoff->front[i]]) - 7, 14, 14);
-    for (size_t i = 0; i < tradeoff->config_count; i++)
-        box_take(boxes, scale_place(&plot->x, tradeoff->at_latency[i]) - 4,
-                 scale_place(&plot->y, tradeoff->at_accuracy[i]) - 4, 8, 8);
-    for (size_t i = 0; i < tradeoff->front_count; i++) {
-        char name[80];
-        plot_name(plot, boxes, scale_place(&plot->x, tradeoff->at_latency[tradeoff->front[i]]),
-                  scale_place(&plot->y, tradeoff->at_accuracy[tradeoff->front[i]]),
-                  setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
+    struct boxes *boxes = zeroed(2, sizeof *boxes), *lines = boxes + 1; /* marks and names; whiskers and steps */
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        const vp_bootstrap_point *point = &tradeoff->points[i];
+        const vp_estimate latency = point_latency(point), accuracy = point_accuracy(point);
+        const double x = scale_place(&plot->x, point->latency), y = scale_place(&plot->y, point->accuracy),
+                     half = is_listed(tradeoff->front, tradeoff->front_count, i) ? 7 : 4,
+                     left = scale_place(&plot->x, latency.low), top = scale_place(&plot->y, accuracy.high);
+        box_take(boxes, x - half, y - half, 2 * half, 2 * half);
+        if (!has_whiskers(tradeoff, i)) continue;
+        box_take(lines, left, y, scale_place(&plot->x, latency.high) - left, 1);
+        box_take(lines, x, top, 1, scale_place(&plot->y, accuracy.low) - top);
     }
+    for (int names = 0; names < 2; names++) /* the steps, then the names */
+        for (size_t i = 0; i < tradeoff->front_count; i++) {
+            const size_t config = tradeoff->front[i], next = tradeoff->front[i + (i + 1 < tradeoff->front_count)];
+            const double x = scale_place(&plot->x, tradeoff->at_latency[config]),
+                         y = scale_place(&plot->y, tradeoff->at_accuracy[config]),
+                         end = next == config ? plot->x.to : scale_place(&plot->x, tradeoff->at_latency[next]),
+                         up = scale_place(&plot->y, tradeoff->at_accuracy[next]);
+            char name[80];
+            if (names)
+                plot_name(plot, boxes, lines, x, y,
+                          setting_text(&report->results->files[tradeoff->group->paired[config]], name));
+            else {
+                box_take(lines, x, y, end - x, 1);
+                box_take(lines, end, up, 1, y - up);
+            }
+        }
     free(boxes);
 }
 static void front_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,

@@ -59,6 +59,23 @@ static int parts_in_order(const char *text) {
     return found;
 }
 
+/* How many names in a drawing are crossed by a whisker. */
+static int crossed_names(const char *drawing) {
+    static const char name_begin[] = "<text x=\"", line_begin[] = "<path class=\"w\" d=\"M";
+    const char *end = drawing ? strstr(drawing, "</svg>") : NULL, *name, *line;
+    int count = 0;
+    for (name = drawing; end && (name = strstr(name, name_begin)) != NULL && name < end; name++) {
+        const char *words = strchr(name, '>');
+        double x, y, from[2], to[2];
+        if (sscanf(name, "<text x=\"%lf\" y=\"%lf\" class=\"o\"", &x, &y) != 2 || strncmp(words - 3, "\"o\"", 3)) continue;
+        const double px = 6.4 * (double)strcspn(words + 1, "<");
+        for (line = drawing; (line = strstr(line, line_begin)) != NULL && line < end; line++)
+            count += sscanf(line + strlen(line_begin), "%lf %lfL%lf %lf", &from[0], &from[1], &to[0], &to[1]) == 4 && fmin(from[0], to[0]) < x + px
+                     && fmax(from[0], to[0]) > x && fmin(from[1], to[1]) < y + 3 && fmax(from[1], to[1]) > y - 11;
+    }
+    return count;
+}
+
 /* ---- tests */
 #define POLICY "<meta content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-"
 #define END "1</script>\n</body></html>\n"
@@ -176,6 +193,18 @@ static void test_ends(void) {
         }
     CHECK_INT(found, 2);
 }
+/* The front's names are next to whiskers, not over them, where there is room. */
+static void test_names(void) {
+    static const sweep close = {"close", "a", "m", 2, 3, 3, 30, 1};
+    check_case("no whisker crosses a name on the front");
+    make_empty(in_folder("close"));
+    random_state = 1;
+    write_sweep(&close);
+    CHECK_INT(run("report %%F/close --html"), 0);
+    page_is_good(last.out);
+    CHECK_INT(page_count(last.out, " class=\"o\">"), 5);
+    CHECK_INT(crossed_names(strstr(last.out, "viewBox=\"0 0 1000 ")), 0);
+}
 static void test_odd(void) {
     static const sweep sweeps[] = {{"odd", "a", "m", 1, 1, 1, 1, 1}, {"odd", "b", "m", 1, 1, 1, 30, 1}, {"odd", "c", "m", 2, 1, 1, 2, 0},
                                    {"odd", "d", "m", 2, 3, 2, 25, 0}, {"odd", "e", "m", 26, 1, 1, 3, 1}};
@@ -185,6 +214,8 @@ static void test_odd(void) {
         write_sweep(&sweeps[i]);
         CHECK_INT(run("report %%F/odd --html --latency prefill --percentile mean"), 0);
         page_is_good(last.out);
+        CHECK(!strstr(last.out, "T_vision_total against") == (i < 2) || !sweeps[i].has_stages); /* one number of views shows no growth */
+        CHECK(i != 2 || (strstr(last.out, ">decode steps</text>") && !strstr(last.out, ">1.2</text>")));
     }
     check_case("two data sets on one page");
     make_empty(in_folder("first"));
@@ -206,6 +237,6 @@ static void test_command(void) {
 
 int main(void) {
     if (!program_begin("html")) return 1;
-    RUN_TESTS(test_reader, test_small, test_large, test_hostile, test_odd, test_ends, test_command);
+    RUN_TESTS(test_reader, test_small, test_large, test_hostile, test_odd, test_names, test_ends, test_command);
     return program_done("test_report_page");
 }
