@@ -150,31 +150,27 @@ static void stack_rows(const struct stack *stack, const char *caption) {
 }
 static void page_stack(struct text_buffer *out, const struct report *report, size_t group_index) {
     const struct result_group *group = &report->results->groups[group_index];
-    size_t count = 0, shown = 0;
+    size_t count = 0;
     int has_front = 0;
-    struct ranked *rows = zeroed(group->count, sizeof *rows), *few = zeroed(group->count, sizeof *few);
-    struct stack all = {out, report, 1, rows, 0}, part;
-    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) all.is_coarse &= !stage_is_known(report, stage);
+    struct ranked *rows = zeroed(group->count, sizeof *rows);
+    struct stack shown = {out, report, 1, rows, 0};
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) shown.is_coarse &= !stage_is_known(report, stage);
     for (size_t i = group->first; i < group->first + group->count; i++) {
         if (!(report->items[i].mean[METRIC_TOTAL] > 0)) continue;
         rows[count].at = i;
         rows[count++].key = report->items[i].mean[METRIC_TOTAL];
         has_front |= is_on_front(report, i);
     }
-    all.count = count;
-    if (count && count <= STACK_ROWS) stack_rows(&all, "Where the time of a request goes");
-    else if (count) {
-        qsort(rows, count, sizeof *rows, by_key);
-        for (size_t i = 0; i < count && shown < STACK_ROWS; i++)
-            if (has_front ? is_on_front(report, rows[i].at) : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2)
-                few[shown++] = rows[i];
-        part = all;
-        part.rows = few;
-        part.count = shown;
-        stack_rows(&part, has_front ? "Where the time of a request goes: configurations on a Pareto front"
-                                    : "Where the time of a request goes: the fastest and the slowest dozen");
-    }
-    FREE_ALL(rows, few);
+    if (count > STACK_ROWS) qsort(rows, count, sizeof *rows, by_key);
+    for (size_t i = 0; i < count && shown.count < STACK_ROWS; i++)
+        if (count <= STACK_ROWS || (has_front ? is_on_front(report, rows[i].at)
+                                              : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2))
+            rows[shown.count++] = rows[i];
+    if (count)
+        stack_rows(&shown, count <= STACK_ROWS ? "Where the time of a request goes"
+                           : has_front ? "Where the time of a request goes: configurations on a Pareto front"
+                                       : "Where the time of a request goes: the fastest and the slowest dozen");
+    free(rows);
 }
 
 /* ---- E1: scaling */

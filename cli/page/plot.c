@@ -67,7 +67,9 @@ static void scale_log(struct scale *scale, struct span span) {
 struct scale scale_make(struct span span, int is_log, double from, double to) {
     struct scale scale = {.from = from, .to = to};
     if (!(span.high >= span.low)) { span.low = 0; span.high = 1; }
-    if (is_log && span.low > 0) scale_log(&scale, span); else scale_linear(&scale, span, fabs(to - from) < 220 ? 4 : fabs(to - from) < 700 ? 6 : 9);
+    const double px = fabs(to - from);
+    if (is_log && span.low > 0) scale_log(&scale, span);
+    else scale_linear(&scale, span, px < 220 ? 4 : px < 700 ? 6 : 9);
     return scale;
 }
 double scale_place(const struct scale *scale, double value) {
@@ -92,10 +94,7 @@ void text_fit(char *text, double px) {
     memcpy(text, "\xE2\x80\xA6", 4); /* U+2026 */
 }
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height) {
-    memset(plot, 0, sizeof *plot);
-    plot->out = out;
-    plot->width = width;
-    plot->height = height;
+    *plot = (struct plot){.out = out, .width = width, .height = height};
     page_add(out, "<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width, height,
              width * 1.15);
     page_text(out, caption);
