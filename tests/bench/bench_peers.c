@@ -2,7 +2,6 @@
  *   bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS [GEMM]]   vision, prefill, decode a step. MODEL: a preset, with random weights, or
  *                                   a folder of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone.
  *                                   WEIGHTS: bf16; int8, in the tower as well, or int4; +head: the head as well
- *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
  *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
@@ -10,7 +9,6 @@
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
 #include "vlmprof_stages.h"
-#include "vlmprof_tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,36 +121,6 @@ static int bench_engine(const char *model, int vit_blocks, int blocks, int views
     return 0;
 }
 
-static int bench_tokenizer(const char *tokenizer_file, const char *text_file) {
-    char *json = NULL, *text = NULL;
-    size_t json_bytes = 0, bytes = 0, count = 0;
-    int32_t *ids;
-    vp_tokenizer *tokenizer = NULL;
-    vp_error error;
-    if (vp_file_read(tokenizer_file, SIZE_MAX / 4, &json, &json_bytes, &error) != VP_OK) fail(tokenizer_file, &error);
-    if (vp_file_read(text_file, SIZE_MAX / 4, &text, &bytes, &error) != VP_OK) fail(text_file, &error);
-    if (vp_tokenizer_load(json, json_bytes, &tokenizer, &error) != VP_OK) fail(tokenizer_file, &error);
-    ids = (int32_t *)room((2 * bytes + 1) * sizeof *ids);
-    ready("one thread");
-    while (turn()) {
-        int64_t start = vp_clock_ns();
-        count = 0;
-        for (const char *line = text, *end = text + bytes; line < end;) {
-            const char *stop = (const char *)memchr(line, '\n', (size_t)(end - line));
-            size_t got = 0;
-            if (!stop) stop = end;
-            if (vp_tokenizer_encode(tokenizer, line, (size_t)(stop - line), ids + count, 2 * bytes + 1 - count, &got) != VP_OK) fail("encode", NULL);
-            count += got;
-            line = stop + 1;
-        }
-        printf("{\"encode\": %.4f, \"tokens\": %zu}\n", ms_since(start), count);
-        fflush(stdout);
-    }
-    vp_tokenizer_free(tokenizer);
-    free(ids); free(json); free(text);
-    return 0;
-}
-
 static int bench_crops(const char *photo) {
     const vp_geometry geometry = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
@@ -192,8 +160,7 @@ static int bench_crops(const char *photo) {
 int main(int argc, char **argv) {
     if (argc >= 7 && !strcmp(argv[1], "engine"))
         return bench_engine(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), atoi(argv[6]), argc > 7 ? argv[7] : "bf16", argc > 8 ? argv[8] : NULL);
-    if (argc == 4 && !strcmp(argv[1], "tokenizer")) return bench_tokenizer(argv[2], argv[3]);
     if (argc == 3 && !strcmp(argv[1], "crops")) return bench_crops(argv[2]);
-    fprintf(stderr, "bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS [GEMM]] | tokenizer JSON TEXT | crops PHOTO\n");
+    fprintf(stderr, "bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS [GEMM]] | crops PHOTO\n");
     return argc > 1 ? 2 : 0; /* without arguments, as make bench runs every program: it is for make bench-peers */
 }

@@ -1,5 +1,5 @@
 """peers.py: this project next to the programs that a user would take instead, on the CPU: PyTorch, OpenVINO, ONNX Runtime, vLLM, llama.cpp, the
-reference implementation, Hugging Face's tokenizers and torchvision.
+reference implementation and torchvision.
 
     make bench-peers PEERS_TORCH=~/venv/bin/python PEERS_LLAMA=~/llama/bin/python PEERS_FOLDER=~/peers
 
@@ -8,7 +8,7 @@ all the configurations of PEERS, which take turns; the table has the best one in
 project with weights and head of the same kind, round by round; median, least and most. Weights are random, all different, in the shapes of SHAPES.
 Towers are measured in this project, PyTorch, OpenVINO and the reference. MolmoE's language model is an OLMoE of its widths for all but the reference.
 
-    PEERS_TORCH      a python with torch and transformers; torchvision, PIL and tokenizers where it has them
+    PEERS_TORCH      a python with torch and transformers; torchvision and PIL where it has them
     PEERS_OPENVINO   a python with optimum-intel[openvino], openvino-genai, nncf and torch (default PEERS_TORCH)
     PEERS_ONNX       a python with onnxruntime_genai and onnx_ir, and torch and transformers to make its files (default PEERS_TORCH)
     PEERS_VLLM       a python with vLLM for the CPU
@@ -17,10 +17,9 @@ Towers are measured in this project, PyTorch, OpenVINO and the reference. MolmoE
     PEERS_REFERENCE  a checkout of ChulanZhang/molmo_hf; PEERS_REFERENCE_PYTHON: a python with torch and transformers 4.45 (default PEERS_TORCH)
     PEERS_WEIGHTS    weights of this project next to bf16; +head: the head, too, as in OpenVINO and ONNX Runtime (default "int8 int4 int8+head int4+head")
     PEERS_SHAPE      of SHAPES (default molmoe-1b, the only one that can be cut)
-    PEERS_ROUNDS (5), PEERS_BLOCKS (2; 0: all), PEERS_TOWER (of the tower, if others), PEERS_VIEWS (the shape's), PEERS_TOKENS (451), PEERS_THREADS (all),
-    PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
+    PEERS_ROUNDS (5), PEERS_BLOCKS (2; 0: all), PEERS_TOWER (of the tower, if others), PEERS_VIEWS (the shape's), PEERS_TOKENS (451), PEERS_THREADS (all), PEERS_PHOTO
     PEERS_VIEWS=0    the language model alone: this project opens the peers' folder in PEERS_FOLDER, so that its memory has no tower either
-    PEERS_ONLY       rows to run: of "crops tokenizer model" (default all)
+    PEERS_ONLY       rows to run: of "crops model" (default all)
     PEERS_ALONE=1    only one peer's configurations and this project's are open at a time: large ones do not fit together
     PEERS_FOLDER     a folder that keeps the models' files (MolmoE whole: 27 GB); without it they are made again
     PEERS_CALM       per cent, such as 4: a turn in which other programs used more of the cores than this is taken again, 8 times at most (Linux)
@@ -66,26 +65,6 @@ def answer(ready, turn):
 
 def ms_since(start):
     return (time.perf_counter() - start) * 1e3
-
-
-def work_tokenizers(tokenizer_file, text_file):
-    import tokenizers
-    tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
-    lines = open(text_file, encoding="utf-8", newline="").read().split("\n")
-
-    def turn():
-        start = time.perf_counter()
-        tokens = 0
-        for line in lines:
-            tokens += len(tokenizer.encode(line, add_special_tokens=False).ids)
-        one_by_one = ms_since(start)
-        start = time.perf_counter()
-        tokenizer.encode_batch(lines, add_special_tokens=False)
-        return {"encode": one_by_one, "encode_batch": ms_since(start), "tokens": tokens}
-    answer("tokenizers " + tokenizers.__version__, turn)
-
-
-MEAN, STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
 def sizes(photo, rows, columns):
@@ -668,8 +647,7 @@ def take_turns(peers, rounds):
 
 
 def ratios(peer, base, key):
-    own = "encode" if key == "encode_batch" else key
-    return [turn[key] / first[own] for turn, first in zip(peer.turns, base.turns)]
+    return [turn[key] / first[key] for turn, first in zip(peer.turns, base.turns)]
 
 
 def print_turns(peers, rows):
@@ -708,13 +686,11 @@ def main():
     rounds, tokens = int(get("PEERS_ROUNDS", "5")), get("PEERS_TOKENS", "451")
     cut = get("PEERS_BLOCKS", "2" if name == "molmoe-1b" else "0")
     views, tower_blocks = get("PEERS_VIEWS", str(SHAPES[name]["views"])), get("PEERS_TOWER", cut)
-    threads, only = get("PEERS_THREADS", str(os.cpu_count())), get("PEERS_ONLY", "crops tokenizer model").split()
+    threads, only = get("PEERS_THREADS", str(os.cpu_count())), get("PEERS_ONLY", "crops model").split()
     torch, reference = get("PEERS_TORCH"), get("PEERS_REFERENCE")
     reference_python = get("PEERS_REFERENCE_PYTHON", torch)
     ours, me = os.path.join(HERE, "../../build/bench/bench_peers"), os.path.abspath(__file__)
     photo = get("PEERS_PHOTO", os.path.join(HERE, "../../samples/astronaut.jpg"))
-    text = get("PEERS_TEXT", os.path.join(HERE, "../../vlmprof.h"))
-    tokenizer = get("PEERS_TOKENIZER", os.path.join(HERE, "../golden/tokenizer/small-tokenizer.json"))
     os.environ["OMP_NUM_THREADS"] = threads
     commit = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False).stdout.strip()
     processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine()) \
@@ -739,17 +715,6 @@ def main():
         print(f"\na photograph, {os.path.basename(photo)}, decoded, to {made_of} views of normalised patches")
         take_turns(peers, rounds)
         print_turns(peers, ["crops"])
-    if "tokenizer" in only:
-        peers = [Peer("vlmprof", [ours, "tokenizer", tokenizer, text])]
-        if has(torch, "tokenizers"):
-            peers.append(Peer("tokenizers", [torch, me, "tokenizers", tokenizer, text]))
-        else:
-            left_out("tokenizers", "PEERS_TORCH has none")
-        print(f"\n{os.path.basename(text)}, line by line, {os.path.getsize(text) / 1e6:.2f} MB, by {os.path.basename(tokenizer)}")
-        take_turns(peers, rounds)
-        print_turns(peers, ["encode", "encode_batch"])
-        counts = {peer.name: peer.turns[-1]["tokens"] for peer in peers}
-        print("  tokens: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
     if "model" in only:
         with tempfile.TemporaryDirectory() as made:
             folder, shape = get("PEERS_FOLDER", made), SHAPES[name]
@@ -802,7 +767,7 @@ def main():
 
 
 if __name__ == "__main__":
-    workers = {"tokenizers": work_tokenizers, "torchvision": work_torchvision, "reference": work_reference, "llama": work_llama,
+    workers = {"torchvision": work_torchvision, "reference": work_reference, "llama": work_llama,
                "torch": work_torch, "openvino": work_openvino, "onnx": work_onnx, "vllm": work_vllm,
                "prepare": lambda prepare, *of: globals()[prepare](*of)}
     if len(sys.argv) > 1 and sys.argv[1] in workers:
