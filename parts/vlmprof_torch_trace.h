@@ -16,7 +16,7 @@
  * program's own is a cpu_op.
  *
  * Events go to a temporary file piece by piece (vp_output in vlmprof_file.h); vp_torch_trace_close gives the file its
- * final name. Steps, host ranges, memory and counters need no engine.
+ * final name. Steps, host ranges and memory need no engine.
  *
  * The events, by cat:
  *   on the track of process and thread
@@ -30,7 +30,7 @@
  *     gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between boundaries
  *   on the track of process and worker
  *     thread_span          on the CPU, the work of each worker thread in a launch
- *   also cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, which encloses all
+ *   also cpu_instant_event ([memory]) and "PyTorch Profiler (0)", cat Trace, which encloses all
  * events. If several slices have names that contain "ProfilerStep", HTA drops all events from the last of them. So
  * several steps are followed by an empty slice, "end of ProfilerStep#N". Readers do not count it as a step, because the
  * name of a step begins with "ProfilerStep#". HTA rounds to whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. CPU

@@ -1,4 +1,4 @@
-/* vlmprof_trace.h - v0.2.0 - slices and counters of a program as a Chrome trace - MIT licence
+/* vlmprof_trace.h - v0.2.0 - slices of a program as a Chrome trace - MIT licence
  *
  * Do this:
  *     vp_trace *trace;
@@ -8,8 +8,7 @@
  *     printf("%s\n", vp_trace_close(trace, NULL, NULL) == VP_OK ? "written" : "failed");
  *     vp_trace_free(trace);
  * It prints written. chrome://tracing and Perfetto read the file. vp_trace_slice writes a slice whose times are known,
- * vp_trace_stages the marks of a stage clock, vp_trace_counter a curve. vlmprof_torch_trace.h writes torch.profiler's
- * dialect on top of this.
+ * vp_trace_stages the marks of a stage clock. vlmprof_torch_trace.h writes torch.profiler's dialect on top of this.
  *
  * Threads are numbers that the caller chooses, also for devices and streams. Each has a row. Calls may come in any
  * order. Slices of a row nest or do not overlap: a slice that would cross an earlier one of its thread goes to another
@@ -65,8 +64,6 @@ VP_API vp_result vp_trace_end(vp_trace *trace, int32_t thread, int64_t at_ns, vp
  * returns: as above; VP_ERR_STATE also if a mark is open; VP_ERR_CAPACITY also if the clock lost marks: the others are
  *          written. With VP_ERR_RANGE, the marks before the wrong one are */
 VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error);
-/* A value over time, drawn as a curve: power, queue lengths, memory. */
-VP_API vp_result vp_trace_counter(vp_trace *trace, const char *name, int64_t at_ns, double value, vp_error *error);
 
 /* Writes the end of the trace.
  * out:     info  may be NULL; on VP_OK
@@ -356,19 +353,6 @@ VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, v
     if (result == VP_OK && clock->lost)
         return vp_error_set(error, VP_ERR_CAPACITY, -1, "marks", "the clock lost marks, which the trace lacks");
     return result;
-}
-VP_API vp_result vp_trace_counter(vp_trace *trace, const char *name, int64_t at_ns, double value, vp_error *error) {
-    int64_t tid;
-    vp_result result = vp_impl_trace_check_slice(trace, 0, name, at_ns, at_ns, &tid, error);
-    if (result != VP_OK) return result;
-    if (!(value >= -1.7e308 && value <= 1.7e308))
-        return vp_error_set(error, VP_ERR_RANGE, -1, name, "value is not finite");
-    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name)))
-        return vp_impl_trace_done(trace, error);
-    vp_impl_trace_put(trace, ",\n{'ph': 'C', 'name': %q, 'pid': %d, 'ts': %t, 'args': {'value': %f}}", name,
-                      trace->process, at_ns - trace->base_ns, value);
-    vp_impl_trace_saw(trace, at_ns - trace->base_ns, 0);
-    return vp_impl_trace_done(trace, error);
 }
 
 /* ---- begin and end of a trace ---- */

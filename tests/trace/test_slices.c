@@ -120,12 +120,12 @@ static void test_text(void) {
     const char *const expected[] = {"\"name\": \"de/code\\\"\"",
                                     "\"args\": {\"rows\": 12.0, \"what \\\"it\\\" is\": \"a / bc\", \"share\": 0.1}}", "\"name\": \"unknown\"",
                                     "\"thread_name\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": 1, \"tid\": 7, \"args\": {\"name\": \"the NPU\"}",
-                                    "\"ph\": \"C\", \"name\": \"power\", \"pid\": 1, \"ts\": 0.002, \"args\": {\"value\": 3.5}", "\"ts\": 1.001, \"dur\": 1.234"};
+                                    "\"ts\": 1.001, \"dur\": 1.234"};
     vp_trace *trace = open_trace();
-    check_case("names, arguments, thread names, counters");
+    check_case("names, arguments, thread names");
     CHECK_INT(vp_trace_slice(trace, 7, "de\\code\"", 1001, 2235, args, 3, NULL), VP_OK);
     CHECK_INT(vp_trace_slice(trace, 7, "\xff", 1001, 1001, NULL, 0, NULL), VP_OK);
-    CHECK_INT(vp_trace_thread_name(trace, 7, "the NPU", NULL), VP_OK); CHECK_INT(vp_trace_counter(trace, "power", 2, 3.5, NULL), VP_OK);
+    CHECK_INT(vp_trace_thread_name(trace, 7, "the NPU", NULL), VP_OK);
     CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) check_note(strstr(text, expected[i]) != NULL, __FILE__, __LINE__, "no %s in %s", expected[i], text);
     vp_trace_free(trace);
@@ -150,7 +150,6 @@ static void test_refusals(void) {
         CHECK(strstr(error.text, rows[i].says) != NULL);
     }
     for (int i = 0; i < 2; i++) CHECK_INT(vp_trace_slice(trace, 0, "x", 100, 200, &bad[i], 1, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_counter(trace, "x", 100, HUGE_VAL, NULL), VP_ERR_RANGE); CHECK_INT(vp_trace_counter(trace, "x", 49, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_stages(trace, NULL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_slice(NULL, 0, "x", 1, 2, NULL, 0, NULL), VP_ERR_RANGE);
     check_case("the limit in bytes");
@@ -171,7 +170,6 @@ static void test_failures(void) {
     memory_left = 0;
     CHECK_INT(vp_trace_slice(trace, 0, "x", 1, 2, NULL, 0, &error), VP_ERR_MEMORY);
     memory_left = INT32_MAX;
-    CHECK_INT(vp_trace_counter(trace, "x", 1, 2, NULL), VP_ERR_MEMORY);
     CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_ERR_MEMORY);
     vp_trace_free(trace);
     trace = open_trace();

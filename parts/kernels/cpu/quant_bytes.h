@@ -159,8 +159,7 @@ VK_T512 VK_INLINE void vk_level_begin(vk_level *level, char *to, float *scales, 
         _mm512_storeu_ps(scales + 16 * h, _mm512_mask_mov_ps(most, odd, _mm512_set1_ps(NAN)));
     }
 }
-/* The next `count` blocks, or those that are left. `flip`: adds 128 to make the bytes unsigned. `ahead`: this many bytes
- * later is prefetched. */
+/* the next `count` blocks, or those left; `flip`: unsigned bytes, by adding 128; `ahead`: bytes to what is prefetched */
 VK_T512 VK_INLINE void vk_level_next(vk_level *level, int count, const int flip, const int bits, const int ahead) {
     const int bytes = vk_block_bytes(bits), lines = ahead ? bytes / 64 + 1 : 0;
     for (; count > 0 && level->blocks > 0; count--, level->blocks--) {
@@ -249,7 +248,7 @@ static int vk_has_vnni(void) { return vk_has_avx512() && __builtin_cpu_supports(
 #ifdef VK_AMX
 enum { VK_AMX_GROUP = 1024 };
 /* Extra work while a tile's products run: scales rows [row, end) of the previous tile (int32 `part`) and adds them to
- * the sums, or finishes them in the last group. Each step also converts a block of the next piece, and `blocks` more. */
+ * the sums, or finishes them in the last group. Each step also converts a block of the next piece and `blocks` more. */
 typedef struct vk_bytes_shadow {
     const vk_sink *sink;
     const int32_t *part; /* integer sums from row `base` on */
