@@ -38,10 +38,7 @@ void page_day(struct text_buffer *out, const char *date) {
     text_add_string(out, "</span>");
 }
 void page_set_open(struct text_buffer *out, const struct results *results, size_t group) {
-    if (results->group_count == 1) {
-        text_add_string(out, "<div>");
-        return;
-    }
+    if (results->group_count == 1) { text_add_string(out, "<div>"); return; }
     page_add(out, "<div data-set=\"%zu\">", group);
     page_element(out, "h3", results->files[results->groups[group].first].dataset_name);
 }

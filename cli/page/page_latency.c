@@ -88,7 +88,7 @@ static void stack_legend(const struct stack *stack) {
         const struct decomposition *decomposition = &stack->report->items[stack->rows[i].at];
         double parts[STACK_PARTS];
         stack_parts(decomposition, stack->is_coarse, parts);
-        for (int k = 0; k < STACK_PARTS; k++) seen[k] |= parts[k] >= 0.0005 * decomposition->mean[METRIC_TOTAL];
+        for (int k = 0; k < STACK_PARTS; k++) seen[k] |= parts[k] >= 0.002 * decomposition->mean[METRIC_TOTAL];
     }
     legend_open(out);
     for (int k = 0; k < STACK_PARTS; k++)
@@ -129,7 +129,7 @@ static void stack_row(const struct stack *stack, struct plot *plot, size_t index
 }
 static void stack_rows(const struct stack *stack, const char *caption) {
     struct plot plot;
-    struct span span = {0, 0};
+    struct span span = {0, 0, 0};
     double longest = 60;
     for (size_t i = 0; i < stack->count; i++) {
         char name[80];
@@ -148,32 +148,29 @@ static void stack_rows(const struct stack *stack, const char *caption) {
     for (size_t i = 0; i < stack->count; i++) stack_row(stack, &plot, i, 3 + ROW_PX * (double)i);
     plot_close(&plot);
 }
-static void page_stack(struct text_buffer *out, const struct report *report, const struct result_group *group) {
-    size_t count = 0, shown = 0;
+static void page_stack(struct text_buffer *out, const struct report *report, size_t group_index) {
+    const struct result_group *group = &report->results->groups[group_index];
+    size_t count = 0;
     int has_front = 0;
-    struct ranked *rows = zeroed(group->count, sizeof *rows), *few = zeroed(group->count, sizeof *few);
-    struct stack all = {out, report, 1, rows, 0}, part;
-    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) all.is_coarse &= !stage_is_known(report, stage);
+    struct ranked *rows = zeroed(group->count, sizeof *rows);
+    struct stack shown = {out, report, 1, rows, 0};
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) shown.is_coarse &= !stage_is_known(report, stage);
     for (size_t i = group->first; i < group->first + group->count; i++) {
         if (!(report->items[i].mean[METRIC_TOTAL] > 0)) continue;
         rows[count].at = i;
         rows[count++].key = report->items[i].mean[METRIC_TOTAL];
         has_front |= is_on_front(report, i);
     }
-    all.count = count;
-    if (count && count <= STACK_ROWS) stack_rows(&all, "Where the time of a request goes");
-    else if (count) {
-        qsort(rows, count, sizeof *rows, by_key);
-        for (size_t i = 0; i < count && shown < STACK_ROWS; i++)
-            if (has_front ? is_on_front(report, rows[i].at) : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2)
-                few[shown++] = rows[i];
-        part = all;
-        part.rows = few;
-        part.count = shown;
-        stack_rows(&part, has_front ? "Where the time of a request goes: configurations on a Pareto front"
-                                    : "Where the time of a request goes: the fastest and the slowest dozen");
-    }
-    FREE_ALL(rows, few);
+    if (count > STACK_ROWS) qsort(rows, count, sizeof *rows, by_key);
+    for (size_t i = 0; i < count && shown.count < STACK_ROWS; i++)
+        if (count <= STACK_ROWS || (has_front ? is_on_front(report, rows[i].at)
+                                              : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2))
+            rows[shown.count++] = rows[i];
+    if (count)
+        stack_rows(&shown, count <= STACK_ROWS ? "Where the time of a request goes"
+                           : has_front ? "Where the time of a request goes: configurations on a Pareto front"
+                                       : "Where the time of a request goes: the fastest and the slowest dozen");
+    free(rows);
 }
 
 /* ---- E1: scaling */
@@ -269,7 +266,7 @@ static void curve_note(const char *name, size_t count, char out[600]) {
 static void page_curves(struct text_buffer *out, const struct report *report, size_t group, const char *name) {
     struct curve_plot collected;
     collect_curves(report, group, name, &collected);
-    if (collected.count) {
+    if (collected.x_span.low < collected.x_span.high) { /* one x shows no growth */
         const struct curve *curves = report->curves.items, *first = curves + collected.order[0].at;
         struct plot plot;
         char caption[256], label[256], note[600];
@@ -295,19 +292,32 @@ static void page_curves(struct text_buffer *out, const struct report *report, si
     free(collected.order);
 }
 
+static void page_all_curves(struct text_buffer *out, const struct report *report, size_t group) {
+    static const char *const kinds[] = {"vision", "image", "prefill", "decode", "decode context"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves(out, report, group, kinds[i]);
+}
+
 /* ---- the sections */
+/* Adds the figures of each data set that has any. */
+static void page_grids(struct text_buffer *out, const struct report *report,
+                       void (*show)(struct text_buffer *, const struct report *, size_t)) {
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        struct text_buffer figures = {NULL, 0, 0};
+        show(&figures, report, group);
+        if (figures.bytes) {
+            page_set_open(out, report->results, group);
+            page_add(out, "<div class=\"grid\">%s</div></div>\n", figures.data);
+        }
+        free(figures.data);
+    }
+}
 void page_stages(struct text_buffer *out, const struct report *report) {
     struct text_buffer heads = {NULL, 0, 0};
     struct text_list cells = {NULL, 0};
     page_section_open(out, "stages", "Where the time goes");
     page_items(out, &report->findings, report->stage_findings, report->findings.count);
     /* for servers, the findings explain that there is nothing to draw */
-    for (size_t group = 0; group < report->results->group_count && !are_all_served(report->results); group++) {
-        page_set_open(out, report->results, group);
-        text_add_string(out, "<div class=\"grid\">");
-        page_stack(out, report, &report->results->groups[group]);
-        text_add_string(out, "</div></div>\n");
-    }
+    if (!are_all_served(report->results)) page_grids(out, report, page_stack);
     if (parts_cells(report, &heads, &cells)) {
         page_element(out, "h3", "Parts of prefill and decode, % of their time on the device (--kernel_pass)");
         page_cells(out, "Parts of prefill and decode", heads.data, &cells);
@@ -317,14 +327,13 @@ void page_stages(struct text_buffer *out, const struct report *report) {
     page_section_close(out);
 }
 void page_scaling(struct text_buffer *out, const struct report *report) {
-    static const char *const kinds[] = {"vision", "image", "prefill", "decode", "decode context"};
-    page_folded_open(out, "scaling", "How the time grows",
-                     "Stage times against image tokens, prompt length and decode steps.", 0);
-    for (size_t group = 0; group < report->results->group_count; group++) {
-        page_set_open(out, report->results, group);
-        text_add_string(out, "<div class=\"grid\">");
-        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves(out, report, group, kinds[i]);
-        text_add_string(out, "</div></div>\n");
+    struct text_buffer grids = {NULL, 0, 0};
+    page_grids(&grids, report, page_all_curves);
+    if (grids.bytes) {
+        page_folded_open(out, "scaling", "How the time grows",
+                         "Stage times against image tokens, prompt length and decode steps.", 0);
+        text_add_string(out, grids.data);
+        page_folded_close(out);
     }
-    page_folded_close(out);
+    free(grids.data);
 }

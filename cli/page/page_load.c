@@ -67,10 +67,12 @@ static void draw_lines(struct text_buffer *out, const struct load_line_of *lines
     for (size_t i = 0; i < shown; i++)
         for (size_t k = 0; k < lines[i].count; k++) {
             const vp_estimate value = value_at(lines[i].rows[k], offset, is_estimate);
+            if (!isfinite(value.value)) continue;
             span_add(&x_span, load_of(lines[i].rows[k]));
             span_add_estimate(&y_span, value);
             any |= value.value > 0;
         }
+    if (x_span.low > x_span.high) return; /* nothing was measured */
     if (!any) span_add(&y_span, 1);
     figure_open(out, caption, note, 0);
     legend_open(out);

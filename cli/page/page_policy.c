@@ -67,7 +67,7 @@ static void draw_curve(struct text_buffer *out, const struct policy_report *curv
             legend_item(out, COLOUR_SERIES, LINES[line].colour, 0, LINES[line].sign, line_name(curve, line, name));
     }
     legend_close(out);
-    if (!(y_span.high > y_span.low)) y_span = (struct span){0, 1};
+    if (!(y_span.high > y_span.low)) y_span = (struct span){0, 1, 0};
     plot_open(&plot, out, caption, PLOT_WIDE, 380);
     plot_frame(&plot, x_span, span_is_wide(x_span), y_span, 0, caption + strlen("Accuracy against the "), "accuracy");
     for (int line = LINE_COUNT; line-- > 0;) draw_line(&plot, curve, line);

@@ -8,19 +8,15 @@
 
 #include <math.h>
 
-/* The index of a row's method among the methods, in the order in which they first occur. */
-static int method_at(const struct pruned_rows *rows, size_t row) {
-    int count = 0;
-    for (size_t i = 0;; i++) {
-        size_t first = 0;
-        if (!strcmp(rows->items[i].method, rows->items[row].method)) return count;
-        while (strcmp(rows->items[first].method, rows->items[i].method)) first++;
-        count += first == i;
-    }
-}
 static int is_first(const struct pruned_rows *rows, size_t row) {
     for (size_t i = 0; i < row; i++) if (!strcmp(rows->items[i].method, rows->items[row].method)) return 0;
     return 1;
+}
+/* The index of a row's method among the methods, in the order in which they first occur. */
+static int method_at(const struct pruned_rows *rows, size_t row) {
+    int count = 0;
+    for (size_t i = 0; strcmp(rows->items[i].method, rows->items[row].method); i++) count += is_first(rows, i);
+    return count;
 }
 static int colour_of(int method) { return method % SERIES_COUNT; }
 static const char *points_text(const vp_bounded_interval *difference, char out[80]) {
@@ -65,7 +61,7 @@ static void full_line(struct plot *plot, const struct tradeoff *tradeoff, const 
 }
 static void pruning_draw(struct text_buffer *out, const struct tradeoff *tradeoff, const struct pruned_rows *rows,
                          const char *caption) {
-    struct span x_span = {0, 100}, y_span = span_none();
+    struct span x_span = {0, 100, 1}, y_span = span_none();
     struct plot plot;
     for (size_t i = 0; i < rows->count; i++) {
         span_add_estimate(&y_span, rows->items[i].accuracy);

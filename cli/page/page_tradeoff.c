@@ -14,71 +14,90 @@
 /* ---- E2: the front */
 /* If all levels of accuracy are equal, its axis runs from 0 to 1. which: 1 is accuracy. */
 static void span_room(struct span *span, int which) {
-    if (which && !(span->high > span->low) && span->low >= 0 && span->high <= 1) { span->low = 0; span->high = 1; }
+    if (which && !(span->high > span->low) && span->low >= 0 && span->high <= 1) *span = (struct span){0, 1, 0};
 }
 enum { FRONT_WHISKERS = 40, BOXES_MOST = 2048 };
 
 struct box { double x, y, width, height; };
 struct boxes { struct box items[BOXES_MOST]; size_t count; };
-static int box_is_free(const struct boxes *boxes, struct box wanted) {
+struct taken { struct boxes marks, lines; }; /* where marks and names, whiskers and steps are */
+
+static size_t box_overlaps(const struct boxes *boxes, struct box box) {
+    size_t count = 0;
     for (size_t i = 0; i < boxes->count; i++) {
-        const struct box *taken = &boxes->items[i];
-        if (wanted.x < taken->x + taken->width && taken->x < wanted.x + wanted.width
-            && wanted.y < taken->y + taken->height && taken->y < wanted.y + wanted.height)
-            return 0;
+        const struct box *other = &boxes->items[i];
+        count += box.x < other->x + other->width && other->x < box.x + box.width && box.y < other->y + other->height
+                 && other->y < box.y + box.height;
     }
-    return 1;
+    return count;
 }
 static void box_take(struct boxes *boxes, double x, double y, double width, double height) {
-    struct box box;
-    box.x = x; box.y = y; box.width = width; box.height = height;
-    if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = box;
+    if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = (struct box){x, y, width, height};
 }
-/* Writes a point's name next to it, if there is room. Otherwise the name is omitted; it is in the table and the mark's
- * title. */
-static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y, const char *text) {
+/* Writes a point's name next to it, if there is room, over as few lines as possible. Otherwise the name is omitted; it
+ * is in the table and the mark's title. */
+static void plot_name(struct plot *plot, struct taken *taken, double x, double y, const char *text) {
     static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
+    struct box best = {0, 0, 0, 0};
+    size_t fewest = SIZE_MAX;
     double px = text_px(text);
-    for (int side = 1; side >= 0; side--) { /* tries the left first, because no point of a front is above it */
-        for (size_t i = 0; i < sizeof corners / sizeof corners[0] && boxes->count < BOXES_MOST; i++) {
+    for (int side = 1; side >= 0; side--) /* tries the left first, because no point of a front is above it */
+        for (size_t i = 0; i < sizeof corners / sizeof corners[0] && taken->marks.count < BOXES_MOST; i++) {
             const struct box box = {.x = side ? x - corners[i].x - px : x + corners[i].x, .y = y + corners[i].y - 11,
                 .width = px, .height = 14};
-            if (box.x < plot->x.from + 2 || box.x + px > plot->x.to - 2 || box.y < plot->y.to
-                || box.y + 14 > plot->y.from || !box_is_free(boxes, box))
+            const size_t crossed = box_overlaps(&taken->lines, box);
+            if (crossed >= fewest || box.x < plot->x.from + 2 || box.x + px > plot->x.to - 2 || box.y < plot->y.to
+                || box.y + 14 > plot->y.from || box_overlaps(&taken->marks, box))
                 continue;
-            box_take(boxes, box.x, box.y, px, 14);
-            plot_text(plot, box.x, box.y + 11, "", " class=\"o\"", text);
-            return;
+            best = box;
+            fewest = crossed;
         }
-    }
+    if (fewest == SIZE_MAX) return;
+    box_take(&taken->marks, best.x, best.y, px, 14);
+    plot_text(plot, best.x, best.y + 11, "", " class=\"o\"", text);
 }
 static int has_whiskers(const struct tradeoff *tradeoff, size_t config) {
     return tradeoff->config_count <= FRONT_WHISKERS || is_listed(tradeoff->front, tradeoff->front_count, config);
 }
 /* Draws the front as steps, because the accuracy of the next member is reached only at its latency. */
-static void front_line(struct plot *plot, const struct tradeoff *tradeoff) {
+static void front_line(struct plot *plot, const struct tradeoff *tradeoff, struct boxes *lines) {
+    double left = 0, floor = 0;
     if (!tradeoff->front_count) return;
     text_add_string(plot->out, "<g class=\"s1\"><path class=\"l\" d=\"");
     for (size_t i = 0; i < tradeoff->front_count; i++) {
         double x = scale_place(&plot->x, tradeoff->at_latency[tradeoff->front[i]]),
                y = scale_place(&plot->y, tradeoff->at_accuracy[tradeoff->front[i]]);
         page_add(plot->out, i ? "H%.1fV%.1f" : "M%.1f %.1f", x, y);
+        if (i) {
+            box_take(lines, left, floor, x - left, 1);
+            box_take(lines, x, y, 1, floor - y);
+        }
+        left = x;
+        floor = y;
     }
+    box_take(lines, left, floor, plot->x.to - left, 1);
     page_add(plot->out, "H%.1f\"/></g>\n", plot->x.to);
 }
-static void front_mark(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, size_t config) {
+static void front_mark(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, size_t config,
+                       struct taken *taken) {
     const vp_bootstrap_point *point = &tradeoff->points[config];
-    int is_member = is_listed(tradeoff->front, tradeoff->front_count, config);
+    const vp_estimate across = point_latency(point), up = point_accuracy(point);
+    int is_member = is_listed(tradeoff->front, tradeoff->front_count, config), half = is_member ? 7 : 4;
+    double left = scale_place(&plot->x, across.low), top = scale_place(&plot->y, up.high);
     double x = scale_place(&plot->x, point->latency), y = scale_place(&plot->y, point->accuracy);
     char name[80], title[512];
     if (!isfinite(x) || !isfinite(y)) return;
     snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\non the front in %s %% of the resamples",
              setting_text(&report->results->files[tradeoff->group->paired[config]], name),
              is_member ? ", on the front" : "", percentile_text(report->settings.percentile),
-             number_of_estimate(point_latency(point)).text, number_of_estimate(point_accuracy(point)).text,
-             number_percent(point->membership).text);
+             number_of_estimate(across).text, number_of_estimate(up).text, number_percent(point->membership).text);
     page_add(plot->out, "<g class=\"s%d\">", is_member ? 1 : 0);
-    if (has_whiskers(tradeoff, config)) plot_whiskers(plot, x, y, point_latency(point), point_accuracy(point));
+    if (has_whiskers(tradeoff, config)) {
+        plot_whiskers(plot, x, y, across, up);
+        box_take(&taken->lines, left, y, scale_place(&plot->x, across.high) - left, 1);
+        box_take(&taken->lines, x, top, 1, scale_place(&plot->y, up.low) - top);
+    }
+    box_take(&taken->marks, x - half, y - half, 2 * half, 2 * half);
     plot_mark(plot, is_member ? 3 : 0, x, y, is_member ? 5 : 4,
               is_member                     ? 1
               : isfinite(point->membership) ? 0.4 + 0.6 * point->membership
@@ -86,28 +105,12 @@ static void front_mark(struct plot *plot, const struct report *report, const str
               title);
     text_add_string(plot->out, "</g>\n");
 }
-/* Names the members next to their marks, if there is room. */
-static void front_names(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff) {
-    struct boxes *boxes = zeroed(1, sizeof *boxes);
-    for (size_t i = 0; i < tradeoff->front_count; i++)
-        box_take(boxes, scale_place(&plot->x, tradeoff->at_latency[tradeoff->front[i]]) - 7,
-                 scale_place(&plot->y, tradeoff->at_accuracy[tradeoff->front[i]]) - 7, 14, 14);
-    for (size_t i = 0; i < tradeoff->config_count; i++)
-        box_take(boxes, scale_place(&plot->x, tradeoff->at_latency[i]) - 4,
-                 scale_place(&plot->y, tradeoff->at_accuracy[i]) - 4, 8, 8);
-    for (size_t i = 0; i < tradeoff->front_count; i++) {
-        char name[80];
-        plot_name(plot, boxes, scale_place(&plot->x, tradeoff->at_latency[tradeoff->front[i]]),
-                  scale_place(&plot->y, tradeoff->at_accuracy[tradeoff->front[i]]),
-                  setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
-    }
-    free(boxes);
-}
 static void front_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
                        const char *caption) {
     struct span x_span = span_none(), y_span = span_none();
+    struct taken *taken = zeroed(1, sizeof *taken);
     struct plot plot;
-    char label[64];
+    char label[64], name[80];
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         span_add(&x_span, tradeoff->points[i].latency);
         span_add(&y_span, tradeoff->points[i].accuracy);
@@ -120,12 +123,17 @@ static void front_draw(struct text_buffer *out, const struct report *report, con
     snprintf(label, sizeof label, "%s of %s, %s", percentile_text(report->settings.percentile),
              METRIC_KEYS[report->settings.axis], TERMS[report->settings.axis].unit);
     plot_frame(&plot, x_span, span_is_wide(x_span), y_span, 0, label, "accuracy");
-    front_line(&plot, tradeoff);
+    front_line(&plot, tradeoff, &taken->lines);
     for (int members = 0; members < 2; members++)
         for (size_t i = 0; i < tradeoff->config_count; i++)
-            if (is_listed(tradeoff->front, tradeoff->front_count, i) == members) front_mark(&plot, report, tradeoff, i);
-    front_names(&plot, report, tradeoff);
+            if (is_listed(tradeoff->front, tradeoff->front_count, i) == members)
+                front_mark(&plot, report, tradeoff, i, taken);
+    for (size_t i = 0; i < tradeoff->front_count; i++)
+        plot_name(&plot, taken, scale_place(&plot.x, tradeoff->at_latency[tradeoff->front[i]]),
+                  scale_place(&plot.y, tradeoff->at_accuracy[tradeoff->front[i]]),
+                  setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
     plot_close(&plot);
+    free(taken);
 }
 static void page_front(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
     char caption[256], note[400], few[NO_INTERVAL_BYTES];
@@ -174,11 +182,7 @@ static const char *knob_label(const struct report *report, const struct tradeoff
 static void plot_levels(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
     int32_t count = tradeoff->knobs.level_counts[knob];
     double used = -HUGE_VAL, step = (plot->width - PLOT_LEFT - PLOT_RIGHT) / count;
-    memset(&plot->x, 0, sizeof plot->x);
-    plot->x.from = PLOT_LEFT;
-    plot->x.to = plot->width - PLOT_RIGHT;
-    plot->x.low = -0.5;
-    plot->x.high = count - 0.5;
+    plot->x = (struct scale){.low = -0.5, .high = count - 0.5, .from = PLOT_LEFT, .to = plot->width - PLOT_RIGHT};
     for (int32_t i = 0; i < count; i++) {
         char text[KNOB_TEXT_BYTES];
         double at = plot->x.from + step * (i + 0.5), half;
@@ -197,9 +201,7 @@ static vp_estimate level_mean(const struct tradeoff *tradeoff, int32_t knob, int
     double mean = tradeoff->effects[which][0].estimate;
     vp_estimate whole = estimate_none();
     if (!effect) return whole;
-    whole.value = mean + effect->estimate;
-    whole.low = mean + effect->low;
-    whole.high = mean + effect->high;
+    whole = (vp_estimate){mean + effect->estimate, mean + effect->low, mean + effect->high};
     if (which && tradeoff->range.is_known) {
         if (whole.low < tradeoff->range.low) whole.low = tradeoff->range.low;
         if (whole.high > tradeoff->range.high) whole.high = tradeoff->range.high;
@@ -238,17 +240,15 @@ static void main_effect_draw(struct text_buffer *out, const struct report *repor
  * accuracy. */
 static void page_main_effect(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
                              int32_t knob, int which) {
-    char caption[160];
+    char caption[160], note[300];
     for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++)
         if (!effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1)) return;
     snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency", KNOBS[tradeoff->knob_of[knob]].axis);
-    figure_open(out, caption,
-                which && tradeoff->range.is_known
-                    ? "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
-                      "the mean of all configurations (dashed), cut at the range of the scores."
-                    : "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
-                      "the mean of all configurations (dashed).",
-                0);
+    snprintf(note, sizeof note,
+             "Mark: mean over all samples and all other knobs. Whiskers: 95 %% interval of the difference to the mean "
+             "of all configurations (dashed)%s.",
+             which && tradeoff->range.is_known ? ", cut at the range of the scores" : "");
+    figure_open(out, caption, note, 0);
     main_effect_draw(out, report, tradeoff, knob, which, caption);
 }
 /* The mean at a pair of levels: the sum of its effects. */

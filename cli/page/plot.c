@@ -6,11 +6,12 @@
 
 #include <math.h>
 
-struct span span_none(void) { struct span span; span.low = HUGE_VAL; span.high = -HUGE_VAL; return span; }
+struct span span_none(void) { return (struct span){HUGE_VAL, -HUGE_VAL, 1}; }
 void span_add(struct span *span, double value) {
     if (!isfinite(value)) return;
     if (value < span->low) span->low = value;
     if (value > span->high) span->high = value;
+    span->is_whole &= !(fabs(value - nearbyint(value)) > 0);
 }
 void span_add_estimate(struct span *span, vp_estimate estimate) {
     span_add(span, estimate.value);
@@ -29,6 +30,7 @@ static void scale_linear(struct scale *scale, struct span span, int parts) {
         span.high += room;
     }
     double step = nice_step((span.high - span.low) / parts);
+    if (span.is_whole && step < 1) step = 1;
     scale->low = floor(span.low / step + 1e-6) * step;
     scale->high = ceil(span.high / step - 1e-6) * step;
     scale->digits = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
@@ -65,7 +67,9 @@ static void scale_log(struct scale *scale, struct span span) {
 struct scale scale_make(struct span span, int is_log, double from, double to) {
     struct scale scale = {.from = from, .to = to};
     if (!(span.high >= span.low)) { span.low = 0; span.high = 1; }
-    if (is_log && span.low > 0) scale_log(&scale, span); else scale_linear(&scale, span, fabs(to - from) < 220 ? 4 : 6);
+    const double px = fabs(to - from);
+    if (is_log && span.low > 0) scale_log(&scale, span);
+    else scale_linear(&scale, span, px < 220 ? 4 : px < 700 ? 6 : 9);
     return scale;
 }
 double scale_place(const struct scale *scale, double value) {
@@ -90,10 +94,7 @@ void text_fit(char *text, double px) {
     memcpy(text, "\xE2\x80\xA6", 4); /* U+2026 */
 }
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height) {
-    memset(plot, 0, sizeof *plot);
-    plot->out = out;
-    plot->width = width;
-    plot->height = height;
+    *plot = (struct plot){.out = out, .width = width, .height = height};
     page_add(out, "<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width, height,
              width * 1.15);
     page_text(out, caption);
@@ -219,7 +220,6 @@ void legend_item(struct text_buffer *out, colour_set set, int at, int count, int
 }
 void legend_close(struct text_buffer *out) { text_add_string(out, "</p>\n"); }
 int span_is_wide(struct span span) { return span.low > 0 && span.high / span.low > 30; }
-/* the index of the rank-th among `most` evenly spread ones; -1 if none */
 int shown_at(size_t rank, size_t count, size_t most) {
     if (count <= most) return (int)rank;
     for (size_t k = 0; k < most; k++) if (rank == k * (count - 1) / (most - 1)) return (int)k;

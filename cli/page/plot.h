@@ -6,7 +6,8 @@
 #include "vlmprof.h"
 
 /* ---- scales: from values to px */
-struct span { double low, high; }; /* range of values; low > high if there are none yet */
+/* range of values; low > high if there are none yet. is_whole: none has a fraction, so that no tick has one */
+struct span { double low, high; int is_whole; };
 
 struct span span_none(void);
 void span_add(struct span *span, double value); /* a value that is not finite changes nothing */

@@ -201,18 +201,15 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
         {"run spread", "standard deviation / mean over the runs of a sample; the median over the samples"}};
     page_list_open(out, "words", "Words", "What the names on this page mean.");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        const int is_of_engine = strchr(words[i][0], ',') && words[i][0][1] == ',';
-        if (is_served && is_of_engine) continue;
-        page_list_item(out, words[i][0], words[i][1]);
+        const int is_of_engine = words[i][0][1] == ',';
+        if (!is_served || !is_of_engine) page_list_item(out, words[i][0], words[i][1]);
     }
     for (int i = 0; i < TERM_COUNT; i++) {
         if (is_served
             && (i == METRIC_VISION || i == METRIC_PREFILL || i == METRIC_UNACCOUNTED || i == METRIC_CLOSURE)) continue;
-        if (i == METRIC_ENERGY || i == METRIC_TOKEN_ENERGY) {
-            int is_known = 0;
-            for (size_t k = 0; k < report->results->count; k++) is_known |= isfinite(report->items[k].mean[i]);
-            if (!is_known) continue;
-        }
+        int is_known = i != METRIC_ENERGY && i != METRIC_TOKEN_ENERGY;
+        for (size_t k = 0; k < report->results->count; k++) is_known |= isfinite(report->items[k].mean[i]);
+        if (!is_known) continue;
         snprintf(meaning, sizeof meaning, "%s%s%s", is_served ? served_meaning(i) : TERMS[i].meaning,
                  *TERMS[i].unit ? ", " : "", TERMS[i].unit);
         page_list_item(out, TERMS[i].key, meaning);

@@ -1,7 +1,7 @@
 """Figures of result files, for a paper: Pareto front, stages, effects of knobs.
 
     python -m vlmprof.plots results -o figures              # figures/front.pdf, stages.pdf, effects.pdf
-    python -m vlmprof.plots results -o figures --format png --only front
+    python -m vlmprof.plots results -o figures --format png
 
 Needs pandas and matplotlib. Each function takes the tables of vlmprof.results.load and returns a matplotlib figure;
 policy takes what `vlmprof policy --json` printed."""
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 STYLE = {"font.size": 8, "axes.titlesize": 8, "axes.spines.top": False, "axes.spines.right": False,
          "legend.frameon": False, "figure.constrained_layout.use": True, "pdf.fonttype": 42}
 COLUMN_INCHES = 3.4  # of a paper with two columns
-PARTS = ("T_vision_total", "T_LLM_prefill", "T_LLM_decode")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#8c8c8c", "#f0e442")  # as on the page
+STAGES = {"preprocess": 5, "vit": 0, "connector": 2, "embed": 7, "prefill": 3, "head": 4, "decode": 1,
+          "T_vision_total": 0, "T_LLM_prefill": 3, "T_LLM_decode": 1}  # others are grey
+POLICIES = {"static": (1, "D"), "mixture": (0, "o"), "lookup": (2, "s"), "oracle": (4, "^")}
 
 
 def _pyplot() -> Any:
@@ -34,74 +37,94 @@ def _pyplot() -> Any:
     return plt
 
 
-def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
-    """Accuracy against latency, a panel for each data set; the front as steps, its members named by their knobs."""
-    plt = _pyplot()
-    sets = list(configurations["dataset_name"].unique())
-    names = dict(zip(configurations.index, results.names_of(configurations)))
+def _names(configurations: pd.DataFrame) -> List[str]:
+    return [name.replace(", top_k ", " k").replace(", num_active_blocks ", " b")
+            for name in results.names_of(configurations)]
+
+
+def _legend(figure: Any, panel: Any, columns: int) -> None:
+    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncol=columns, fontsize=7,
+                  columnspacing=1, handlelength=1.5)
+
+
+def _label(panel: Any, points: List[Any]) -> None:
+    """Writes the name of each (x, y, name) of a front to its upper left, where no configuration is, above the last."""
+    panel.figure.canvas.draw()  # only now is it known where things are
+    unit, right, high = panel.figure.dpi / 72, 0.0, 0.0
+    for x, y, name in points:
+        at_x, at_y = panel.transData.transform((x, y)) / unit
+        low = max(at_y + 2, high + 1) if at_x - 5 - 4.5 * len(name) < right else at_y + 2
+        right, high = at_x - 5, low + 8
+        if high < panel.bbox.y1 / unit:
+            panel.annotate(name, (x, y), xytext=(-5, low - at_y), textcoords="offset points", fontsize=7, ha="right",
+                           bbox={"fc": "w", "ec": "none", "pad": 0.3, "alpha": 0.7}, zorder=4)
+
+
+def front(configurations: pd.DataFrame, latency: str = "T_total_p50", figure: Any = None) -> Any:
+    """Accuracy against latency, a panel for each data set that has both; the front as steps, its members named by their
+    knobs. figure, here and below: the matplotlib figure or subfigure to draw in."""
+    plt, names = _pyplot(), dict(zip(configurations.index, _names(configurations)))
+    known = configurations.dropna(subset=[latency, "accuracy"])
+    sets, drawn = list(known["dataset_name"].unique()), []
     with plt.rc_context(STYLE):
-        figure, panels = plt.subplots(1, len(sets), figsize=(1.4 * COLUMN_INCHES * len(sets), 2.4), squeeze=False)
-        for panel, dataset in zip(panels[0], sets):
-            points = configurations[configurations["dataset_name"] == dataset].dropna(subset=[latency, "accuracy"])
-            if not len(points):
-                panel.text(0.5, 0.5, "no configuration has a latency and an accuracy", ha="center",
-                           transform=panel.transAxes)
-                continue
-            ends = (points["accuracy"] - points["accuracy_low"], points["accuracy_high"] - points["accuracy"])
-            panel.errorbar(points[latency], points["accuracy"], yerr=[end.clip(lower=0).fillna(0) for end in ends],
-                           fmt="o", ms=3, color="0.65", elinewidth=0.6, zorder=1, label="configurations, 95 % interval")
+        figure = figure or plt.figure(figsize=(1.4 * COLUMN_INCHES * max(len(sets), 1), 2.8))
+        if not sets:
+            figure.text(0.5, 0.5, "no configuration has a latency and an accuracy", ha="center")
+            return figure
+        for panel, dataset in zip(figure.subplots(1, len(sets), squeeze=False)[0], sets):
+            points = known[known["dataset_name"] == dataset]
             best = results.front(points, latency)
-            panel.step([*best[latency], points[latency].max()], [*best["accuracy"], best["accuracy"].iloc[-1]],
-                       where="post", color="C0", lw=1, zorder=2)
-            panel.plot(best[latency], best["accuracy"], "o", ms=4, color="C0", zorder=3, label="Pareto front")
-            for number, (index, row) in enumerate(best.iterrows(), 1):  # names are long and points close
-                panel.annotate(str(number), (row[latency], row["accuracy"]), xytext=(-4, 3), textcoords="offset points",
-                               fontsize=6, ha="right", zorder=4)
-                panel.plot([], [], " ", label=f"{number}: {names[index]}")
-            panel.set(title=dataset, xlabel=f"{latency.replace('_p50', '')}, median [ms]", ylabel="accuracy")
-            panel.margins(x=0.12)
-            panel.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6, handlelength=1)
+            for part, at, mark, label in ((points.drop(best.index), 0, "o", "other configurations"),
+                                          (best, 1, "D", "Pareto front")):
+                ends = [(sign * (part[end] - part["accuracy"])).clip(lower=0).fillna(0)
+                        for sign, end in ((-1, "accuracy_low"), (1, "accuracy_high"))]
+                panel.errorbar(part[latency], part["accuracy"], yerr=ends, fmt=mark, ms=4, color=COLOURS[at],
+                               elinewidth=0.6, alpha=0.6 + 0.4 * at, label=label)
+            panel.set(title=dataset, xlabel=latency.replace("_p50", ", median [ms]"), ylabel="accuracy", ymargin=0.12)
+            (left, right), own = panel.get_xlim(), [names[index] for index in best.index]
+            panel.step([*best[latency], right], [*best["accuracy"], best["accuracy"].iloc[-1]], where="post",
+                       color=COLOURS[1], lw=1.2)
+            room = min(0.5, 6.5 * len(own[0]) / (figure.bbox.width / len(sets) / figure.dpi * 72))  # of its name
+            panel.set_xlim(left - (right - left) * room, right)
+            panel.set_xticks([tick for tick in panel.get_xticks() if 0 <= tick <= right])
+            drawn.append((panel, list(zip(best[latency], best["accuracy"], own))))
+        _legend(figure, panel, 2)
+        for each in drawn:
+            _label(*each)
     return figure
 
 
-def stages(configurations: pd.DataFrame, samples: pd.DataFrame) -> Any:
+def stages(configurations: pd.DataFrame, samples: pd.DataFrame, figure: Any = None) -> Any:
     """The mean time of each stage, a bar for each configuration, the fastest on top."""
     plt = _pyplot()
-    columns = [name for name in samples.columns if str(name).startswith("stage_")]
-    columns = columns or [name for name in PARTS if name in samples.columns]
-    means = samples.groupby("file")[columns].mean()
-    names = dict(zip(configurations["file"], results.names_of(configurations)))
-    means = means.loc[means.sum(axis=1).sort_values(ascending=False).index]
-    total = means.sum(axis=1).max()
-    shown = [name for name in columns if means[name].max() >= 0.01 * total]  # the others are too thin to be seen
+    kinds = {name: STAGES.get(name[6:], 6) for name in map(str, samples.columns) if name.startswith("stage_")}
+    kinds = kinds or {name: colour for name, colour in STAGES.items() if name in samples.columns}
+    names = dict(zip(configurations["file"], _names(configurations)))
+    means = samples[samples["file"].isin(names)].groupby("file")[list(kinds)].mean().fillna(0)
+    total = means.sum(axis=1).sort_values(ascending=False)
+    means = means.loc[total.index]
     with plt.rc_context(STYLE):
-        figure, panel = plt.subplots(figsize=(COLUMN_INCHES * 1.5, 0.9 + 0.22 * len(means)))
-        if not shown:
+        figure = figure or plt.figure(figsize=(COLUMN_INCHES * 1.5, 1.2 + 0.22 * len(means)))
+        panel, left = figure.subplots(), 0 * total
+        if not total.max() > 0:
             panel.text(0.5, 0.5, "no sample has times of stages", ha="center", transform=panel.transAxes)
             return figure
-        left = [0.0] * len(means)
-        for number, column in enumerate(shown):
-            values = means[column].fillna(0).tolist()
-            panel.barh(range(len(means)), values, left=left, color=plt.get_cmap("tab10")(number % 10), height=0.7,
-                       label=str(column).replace("stage_", "").replace("_", " "))
-            left = [one + more for one, more in zip(left, values)]
-        panel.set_yticks(range(len(means)), [names.get(file, file) for file in means.index])
-        panel.set(xlabel="mean time of a request [ms]")
-        panel.legend(loc="upper center", bbox_to_anchor=(0.4, -0.35 if len(means) < 6 else -0.18), ncol=4, fontsize=6)
+        for colour in dict.fromkeys([*STAGES.values(), 6]):
+            own = [name for name, kind in kinds.items() if kind == colour]
+            seen = [name.replace("stage_", "") for name in own if means[name].max() >= 0.005 * total.max()]
+            bars = panel.barh(range(len(means)), means[own].sum(axis=1), left=left, color=COLOURS[colour], height=0.7,
+                              label=", ".join(seen))  # the others are too thin to be seen
+            left = left + means[own].sum(axis=1)
+        panel.bar_label(bars, [f"{value:.1f}" for value in total], padding=3, fontsize=7)
+        panel.set_yticks(range(len(means)), [names[file] for file in means.index])
+        panel.set(xlabel="mean time of a request [ms]", xmargin=0.12)
+        _legend(figure, panel, 3)
     return figure
 
 
 def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.DataFrame:
     """For each two values of a knob, over the configurations that differ in nothing else: the ratio of the latencies
-    (geometric mean) and the difference of the accuracies in points.
-
-    >>> import pandas
-    >>> table = pandas.DataFrame({"dataset_name": "a", "tier": ["low", "high"], "T_total_p50": [10.0, 20.0]})
-    >>> table["accuracy"] = [0.5, 0.6]
-    >>> table.attrs["settings"] = ["dataset_name", "tier"]
-    >>> effect_table(table).round(3).to_dict("records")
-    [{'knob': 'tier', 'step': 'low to high', 'ratio': 2.0, 'points': 10.0, 'pairs': 1}]
-    """
+    (geometric mean) and the difference of the accuracies in points."""
     pandas = results.need_pandas()
     knobs, rows = results.knobs_of(configurations), []
     for knob in knobs:
@@ -110,13 +133,12 @@ def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> 
         is_number = pandas.api.types.is_numeric_dtype(configurations[knob])
         order = (values if is_number else values.sort_values()).index.tolist()
         for low, high in zip(order, order[1:]):
-            pairs = [(a, b) for _, group in configurations.groupby(others, dropna=False)
-                     for _, a in group[group[knob] == low].iterrows() for _, b in group[group[knob] == high].iterrows()]
-            if pairs:
-                ratio = pandas.Series([b[latency] / a[latency] for a, b in pairs])
-                points = pandas.Series([100 * (b["accuracy"] - a["accuracy"]) for a, b in pairs])
-                rows.append({"knob": knob, "step": f"{low} to {high}", "ratio": float(ratio.prod() ** (1 / len(ratio))),
-                             "points": float(points.mean()), "pairs": len(pairs)})
+            ends = [configurations[configurations[knob] == value] for value in (low, high)]
+            pairs = ends[0].merge(ends[1], on=others, suffixes=("", " then"))
+            if len(pairs):
+                ratio = (pairs[latency + " then"] / pairs[latency]).prod() ** (1 / len(pairs))
+                rows.append({"knob": knob, "step": f"{low} to {high}", "ratio": float(ratio), "pairs": len(pairs),
+                             "points": 100 * float((pairs["accuracy then"] - pairs["accuracy"]).mean())})
     return pandas.DataFrame(rows, columns=["knob", "step", "ratio", "points", "pairs"])
 
 
@@ -126,28 +148,19 @@ def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
     table = effect_table(configurations, latency)
     with plt.rc_context(STYLE):
         figure, panels = plt.subplots(1, 2, figsize=(COLUMN_INCHES * 2, 0.9 + 0.26 * max(len(table), 1)), sharey=True)
-        labels = [f"{row['knob']}: {row['step']}" for _, row in table.iterrows()]
-        knobs: Dict[str, int] = {knob: i for i, knob in enumerate(table["knob"].unique())}
-        colours = [plt.get_cmap("tab10")(knobs[knob] % 10) for knob in table["knob"]]
-        for panel, values, title in ((panels[0], 100 * (table["ratio"] - 1),
-                                      f"{latency.replace('_p50', '')}, median [%]"),
-                                     (panels[1], table["points"], "accuracy [points]")):
-            panel.barh(range(len(table)), values, color=colours, height=0.6)
+        colours = [COLOURS[number % 8] for number in table.groupby("knob", sort=False).ngroup()]
+        for panel, values, title in zip(panels, (100 * (table["ratio"] - 1), table["points"]), (
+                latency.replace("_p50", ", median [%]"), "accuracy [points]")):
+            bars = panel.barh(table["knob"] + ": " + table["step"], values, color=colours, height=0.6)
+            panel.bar_label(bars, [f"{value:+.1f}" for value in values], padding=3, fontsize=7)
             panel.axvline(0, color="0.3", lw=0.6)
-            for place, value in enumerate(values):
-                panel.annotate(f"{value:+.1f}", (value, place), xytext=(3 if value >= 0 else -3, 0),
-                               textcoords="offset points",
-                               ha="left" if value >= 0 else "right", va="center", fontsize=6)
-            panel.margins(x=0.25)
-            if not len(values) or max(map(abs, values)) < 0.5:
-                panel.set_xlim(-1, 1)  # a difference of rounding is no picture
-            panel.set(xlabel=title)
-        panels[0].set_yticks(range(len(table)), labels)
+            panel.update_datalim(((-1, 0), (1, 0)))  # a difference of rounding is no picture
+            panel.set(xlabel=title, xmargin=0.25)
         panels[0].invert_yaxis()
     return figure
 
 
-def policy(document: Union[results.PathLike, Dict[str, Any]]) -> Any:
+def policy(document: Union[results.PathLike, Dict[str, Any]], figure: Any = None) -> Any:
     """What `vlmprof policy --json` found, a file or what vlmprof.run(["policy", folder]) returned: accuracy over the
     budgets; with --budget_ms points with 95 % intervals. Policies beyond their budget are left out."""
     found = document if isinstance(document, dict) else json.loads(Path(document).read_text(encoding="utf-8"))
@@ -163,32 +176,28 @@ def policy(document: Union[results.PathLike, Dict[str, Any]]) -> Any:
                 low, high = row["accuracy_interval"] or (y, y)
                 points.append((part["budget_ms"] if is_curve else row["mean_ms"], y, y - low, high - y))
     with plt.rc_context(STYLE):
-        figure, panel = plt.subplots(figsize=(1.4 * COLUMN_INCHES, 2.4))
+        figure = figure or plt.figure(figsize=(1.4 * COLUMN_INCHES, 2.8))
+        panel = figure.subplots()
         for number, (name, points) in enumerate((name, points) for name, points in lines.items() if points):
             x, y, *ends = zip(*points)
-            panel.errorbar(x, y, yerr=None if is_curve else ends, fmt="osD^v<>P*X"[number % 10] + "-" * is_curve, ms=4,
-                           mfc="none", lw=1, drawstyle="steps-post" if name == "static" else "default", label=name)
+            colour, mark = POLICIES.get(name, ((number + 7) % 8, "osD^v<>P*X"[number % 10]))
+            panel.errorbar(x, y, yerr=None if is_curve else ends, fmt=mark + "-" * is_curve, ms=4, lw=1, label=name,
+                           color=COLOURS[colour], drawstyle="steps-post" if name == "static" else "default")
         panel.set(xlabel=f"mean {found['latency']}{' at most' * is_curve} [ms]", ylabel="accuracy")
-        panel.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6)
+        _legend(figure, panel, 4)
     return figure
 
 
-FIGURES = ("front", "stages", "effects")
-
-
-def draw(folder: results.PathLike, output: results.PathLike, ending: str = "pdf",
-         only: Optional[List[str]] = None) -> List[Path]:
+def draw(folder: results.PathLike, output: results.PathLike, ending: str = "pdf") -> List[Path]:
     """Draws the figures of a folder of result files; returns their files."""
     configurations, samples = results.load(folder)
     Path(output).mkdir(parents=True, exist_ok=True)
-    drawn = []
-    for name in only or FIGURES:
-        figure = stages(configurations, samples) if name == "stages" else globals()[name](configurations)
-        path = Path(output) / f"{name}.{ending}"
-        figure.savefig(path, dpi=200)
+    figures = {"front": front(configurations), "stages": stages(configurations, samples),
+               "effects": effects(configurations)}
+    for name, figure in figures.items():
+        figure.savefig(Path(output) / f"{name}.{ending}", dpi=200)
         _pyplot().close(figure)
-        drawn.append(path)
-    return drawn
+    return [Path(output) / f"{name}.{ending}" for name in figures]
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -197,11 +206,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("folder", help="result files of vlmprof sweep")
     parser.add_argument("-o", "--output", default="figures", help="folder of the figures (default %(default)s)")
     parser.add_argument("--format", choices=("pdf", "png", "svg"), default="pdf")
-    parser.add_argument("--only", nargs="+", choices=FIGURES, help="only these figures")
     options = parser.parse_args(arguments)
     try:
-        for path in draw(options.folder, options.output, options.format, options.only):
-            print(path)
+        print(*draw(options.folder, options.output, options.format), sep="\n")
     except (ImportError, OSError, ValueError) as error:
         print(f"vlmprof.plots: {error}", file=sys.stderr)
         return 3

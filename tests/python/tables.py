@@ -97,9 +97,14 @@ if "pandas" in have and "matplotlib" in have:
     from vlmprof import plots
     for ending, magic in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
         drawn = plots.draw(work / "sweep", work / "figures", ending)
-        equal(f"figures as {ending}", [(path.name, path.read_bytes()[:len(magic)]) for path in drawn], [(f"{name}.{ending}", magic) for name in plots.FIGURES])
+        equal(f"figures as {ending}", [(path.name, path.read_bytes()[:len(magic)]) for path in drawn], [(f"{name}.{ending}", magic) for name in ("front", "stages", "effects")])
     one, more = plots.front(configurations), plots.stages(configurations, samples)
     equal("the front has a panel and names its members", (len(one.axes), len(one.axes[0].texts)), (1, len(vlmprof.front(configurations))))
+    panel, boxes = one.axes[0], [name.get_window_extent() for name in one.axes[0].texts]
+    equal("names are in the panel, none over another", ([box for box in boxes if not (panel.bbox.x0 < box.x0 and box.x1 < panel.bbox.x1 and box.y1 < panel.bbox.y1)],
+                                                        sum(a.overlaps(b) for a in boxes for b in boxes if a is not b)), ([], 0))
+    step = panel.lines[-1]
+    equal("the front in steps to the panel's edge", (step.get_drawstyle(), step.get_xdata()[-1]), ("steps-post", panel.get_xlim()[1]))
     equal("a bar for each configuration", len(more.axes[0].get_yticks()), 4)
     none = plots.stages(configurations, samples.drop(columns=[name for name in samples.columns if name.startswith(("stage_", "T_"))]))
     equal("no stages: said in words", (none.axes[0].texts[0].get_text(), none.axes[0].get_legend()), ("no sample has times of stages", None))

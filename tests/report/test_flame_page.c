@@ -86,11 +86,6 @@ static void check_rows(const char *page, const char *table) {
 static const char *const PARTS[] = {"<h1>tiny, cat.jpg: &ldquo;What is this?&rdquo;</h1>", "id=\"findings\"", "The stage ", " % of a request",
     "the most expensive operation is", "which cost time", "id=\"flame\"", "2 recorded requests", "id=\"data\"", "id=\"stages\"", "id=\"table\"", "all operations",
     "id=\"words\"", "id=\"source\"", "What is this?", "<dt>device</dt>", "--html"};
-static int parts_in_order(const char *text) {
-    int found = 0;
-    for (; found < (int)(sizeof PARTS / sizeof PARTS[0]) && (text = strstr(text, PARTS[found])) != NULL; text++) found++;
-    return found;
-}
 static void test_page(void) {
     struct drawn all;
     check_case("the page of a request: table, chart and text; --output and --trace can be combined with it");
@@ -98,7 +93,7 @@ static void test_page(void) {
     CHECK(strstr(last.err, "trace written") && strstr(last.err, "vlmprof: the page is in "));
     char *page = text_of_file(in_folder("page.html"));
     page_is_good(page);
-    CHECK_INT(parts_in_order(page), sizeof PARTS / sizeof PARTS[0]);
+    CHECK_INT(parts_in_order(page, PARTS, sizeof PARTS / sizeof *PARTS), sizeof PARTS / sizeof *PARTS);
     check_rows(page, in_folder("ops.json"));
     CHECK(strlen(page) > 30000 && strlen(page) < 200000);
     CHECK(!strstr(page, "id=\"left\""));

@@ -7,7 +7,6 @@ The browser is driven through a pipe (--remote-debugging-pipe): no port, no libr
   --screens N      fails where the page, as it opens at 1280 x 800, is longer than N screens
   --flame          the page is the one of run --profile, not a report
   --probe          only looks at texts: the page is neither
-  --picture FILE WIDTH HEIGHT  only writes a picture of the page's top
 Prints each fault, then how many there are; the exit code is 1 then."""
 import base64
 import json
@@ -274,8 +273,8 @@ class Browser:
             raise SystemExit("browse.py: " + json.dumps(answer["exceptionDetails"])[:600])
         return answer["result"].get("value")
 
-    def picture(self, path, whole):
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+    def picture(self, path):
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=False)["data"]
         Path(path).write_bytes(base64.b64decode(data))
 
     def close(self):
@@ -302,7 +301,7 @@ def check(browser, shots, axe, use, screens):
             found = [f"{f}" for f in browser.value(PROBE)]
             if shots:
                 browser.look(width, min(height, 16000), scheme)
-                browser.picture(f"{shots}/{width}-{scheme}.png", False)
+                browser.picture(f"{shots}/{width}-{scheme}.png")
                 browser.look(width, 900, scheme)
             if axe:
                 browser.value(axe + ";0")
@@ -314,7 +313,7 @@ def check(browser, shots, axe, use, screens):
 def main():
     arguments, options = sys.argv[1:], {}
     while len(arguments) > 2:
-        count = {"--picture": 3, "--probe": 0, "--flame": 0}.get(arguments[2], 1)
+        count = {"--probe": 0, "--flame": 0}.get(arguments[2], 1)
         options[arguments[2]] = arguments[3:3 + count]
         del arguments[2:3 + count]
     program, page = arguments
@@ -322,11 +321,6 @@ def main():
         browser = Browser(program, profile)
         try:
             browser.open(Path(page).resolve().as_uri())
-            if "--picture" in options:
-                path, width, height = options["--picture"]
-                browser.look(int(width), int(height), "light")
-                browser.picture(path, False)
-                return 0
             axe = Path(options["--axe"][0]).read_text() if "--axe" in options else None
             screens = int(options.get("--screens", ["0"])[0])
             faults = check(browser, options.get("--shots", [None])[0], axe, None if "--probe" in options else FLAME if "--flame" in options else USE, screens)

@@ -134,6 +134,12 @@ static inline int page_scripts_are_right(const char *text) {
     return *nonce.text && end && !strcmp(end, "</script>\n</body></html>\n") && page_count(text, nonce.text) == 2
            && page_count(text, "<script") == 1 + page_count(text, "<script type=\"application/json\"");
 }
+/* How many of these parts follow each other in a text, from the first on. */
+static inline size_t parts_in_order(const char *text, const char *const *parts, size_t count) {
+    size_t found = 0;
+    for (; found < count && (text = strstr(text, parts[found])) != NULL; text++) found++;
+    return found;
+}
 static inline void page_is_good(const char *text) {
     const char *wrong = page_fault(text);
     check_note(!wrong, __FILE__, __LINE__, "the page has %s", wrong ? wrong : "");

@@ -31,7 +31,6 @@ FILES = {"prompt_ids": ("prompt_ids", "input_ids"), "image": ("image",), "pixels
 STAGES = tuple(FILES)
 WHOLE = ("prompt_ids", "image", "tokens")
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int4")
-VERDICTS = ("unseen", "equal", "rounding", "parted")
 # Two stacks that round the same function at different points are about as far apart as each is from fp32, or sqrt(2)
 # times that: the bound is SPREAD times the distance of our own rounded run from fp32. In fp32 it is the effect of
 # another order of summation, which grows with the square root of the depth (4 blocks in the models where it was
@@ -259,10 +258,9 @@ class Comparison:
                          f"token {first}: {other[first]} there; the model has {len(row)}")
         margin = float(row[one[first]] - row[other[first]])
         tie = TIE_DEVIATIONS * math.sqrt(2) * float(row.std()) * self.bound("prefill") / SPREAD
-        word = "a tie" if margin <= tie else "a fault"
         return Stage("tokens", "rounding" if margin <= tie else "parted", margin, tie,
                      f"token {first}: {one[first]} here, {other[first]} there; {margin:.3g} nats apart in our logits: "
-                     f"{word}")
+                     + ("a tie" if margin <= tie else "a fault"))
 
     def stage(self, stage: str) -> Stage:
         if stage not in self.ours.values:

@@ -81,8 +81,7 @@ def mathvista_official(sample: Sample) -> str:
                         "1.2, 1.3, 1.4, at the end.",
              "float 2": "requiring a floating-point number with two decimal places and provide the final value, e.g., "
                         "1.23, 1.34, 1.45, at the end."}
-    tail = tails.get(_kind(sample),
-                     "requiring a Python list as an answer and provide the final list, e.g., [1, 2, 3], "
+    tail = tails.get(_kind(sample), "requiring a Python list as an answer and provide the final list, e.g., [1, 2, 3], "
                      "[1.2, 1.3, 1.4], at the end.")
     choices = f"\nChoices:\n{_options(sample, '({}) {}')}" if sample.options else ""
     return f"Hint: Please answer the question {tail}\nQuestion: {_question(sample)}{_unit(sample)}{choices}"

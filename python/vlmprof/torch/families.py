@@ -85,7 +85,6 @@ def find_modules(model: Any, named: Optional[Dict[str, Optional[str]]] = None) -
             children = ", ".join(name for name, _ in model.named_modules() if name and name.count(".") <= 1) or "none, this model has no modules"
             raise UnknownStructure(
                 f"{type(model).__name__}: no module of the stage {stage!r}; looked for {', '.join(paths)} in the model and its member model. "
-                f"Name it: stages(model, modules={{{stage!r}: \"PATH\"}}), where PATH is one of: {children}"
-                "; or None if the model has none")
+                f"Name it: stages(model, modules={{{stage!r}: \"PATH\"}}), where PATH is one of: {children}; or None if the model has none")
     is_pixtral = getattr(getattr(getattr(model, "config", None), "vision_config", None), "model_type", "") == "pixtral"  # pictures of any size in one row
     return row.name if row else type(model).__name__, bool(row and row.views and not is_pixtral), found

@@ -261,9 +261,8 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
     metric, scores = _scorer(score, metric, rows)
     if score is None and any("answers" in row or "options" in row for row in rows):
         _score_by_rule(metric, rows[:1], ["?"])  # an unknown rule, or no program
-    job = _Sweep(timed, processor, rows, grid, {
-        "apply": apply, "inputs": inputs or default_inputs, "max_new_tokens": max_new_tokens, "ignore_eos": ignore_eos, "seed": seed, "num_runs": num_runs,
-        "warmup": warmup, "on_error": on_error, "order": order, "own_run": run is not None})
+    job = _Sweep(timed, processor, rows, grid, {"apply": apply, "inputs": inputs or default_inputs, "max_new_tokens": max_new_tokens, "ignore_eos": ignore_eos,
+                 "seed": seed, "num_runs": num_runs, "warmup": warmup, "on_error": on_error, "order": order, "own_run": run is not None})
     job.head = {"dataset_name": dataset_name or name, "model": model_name or getattr(getattr(model, "config", None), "name_or_path", "") or type(model).__name__,
                 "architecture": timed.family, "max_new_tokens": max_new_tokens, "num_runs_per_sample": num_runs, "accuracy_metric": metric,
                 **({"accuracy_from": "score= of vlmprof.torch.sweep"} if score is not None else {})}
@@ -467,12 +466,11 @@ def _row(record: Record, runs: List[Dict[str, Any]], score: Any) -> Dict[str, An
     """A row: means over the runs [ms], as in vlmprof sweep's."""
     spent = {stage: statistics.mean(run["stages"][stage] for run in runs) / 1e6 for stage in runs[0]["stages"]}
     total, count = statistics.mean(run["total_ns"] for run in runs) / 1e6, len(runs[-1]["tokens"])
-    names = list(spent)
     decode = spent["decode"] if runs[-1]["step_ns"] else None
     return {"sample_id": record["sample_id"], "status": "ok", "T_total": total, "T_vision_total": spent["vit"] + spent["connector"],
             "T_LLM_prefill": spent["embed"] + spent["prefill"] + spent["head"] + spent["sample"], "T_LLM_decode": decode,
             "T_decode_per_token": decode / (count - 1) if decode is not None and count > 1 else None,
-            "TTFT": sum(spent[stage] for stage in names[:names.index("decode")]), "unaccounted": total - sum(spent.values()), "stages": spent,
+            "TTFT": sum(list(spent.values())[:list(spent).index("decode")]), "unaccounted": total - sum(spent.values()), "stages": spent,
             "output_tokens": count or None, **runs[-1]["sizes"], "pred": runs[-1]["pred"], "accuracy": None if isinstance(score, str) else score,
             "accuracy_reason": score if isinstance(score, str) else None, "num_runs": len(runs), "runs": {"T_total": [run["total_ns"] / 1e6 for run in runs]},
             "metadata": _plain(record)}
