@@ -30,7 +30,7 @@ make check              runs test-all, clang-tidy and other tools, sanitizers, s
 make fuzz               runs each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) (clang)
 make full-size          runs checks at the real model's size; needs 17 GB of memory
 make test-dist          tests the results of make dist, make wheel and make deb in root file systems of Debian 11, 12 and 13, and for ARM under qemu
-make readme-count       writes the count of tests, from the last make test, into README.md
+make readme-figures     measures the figures of README.md here and writes them, in about 6 minutes, after a make test
 
 Benchmarks
 make bench              runs the benchmarks on this machine

@@ -2,24 +2,32 @@
 .PHONY: demo demo-pareto demo-policy demo-prune
 # the small model, on drawings that it has never seen
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8
-# Asks only for a word or a number, because reading needs resolution. One run per sample leaves time for more samples; P95 needs 60.
+# One request, then a sweep whose questions ask only for a word or a number, because reading needs resolution. One run per sample leaves time for more
+# samples; P95 needs 60. The budget is the P95 in the middle of the front.
 DEMO_SAMPLES ?= 60
 # Stopped and run again it goes on; after a whole demo it starts again. Other files in the folder stay.
 demo: $(PROGRAM)
 	@if [ -e $(B)/demo/report/report.html ]; then rm -rf $(B)/demo/report $(B)/demo/journal*.jsonl $(B)/demo/*imgsize*.json; fi; mkdir -p $(B)/demo
-	@echo "A small model answers $(DEMO_SAMPLES) questions about drawings in 12 configurations, then a report: about a minute"
+	@echo "1. One request: a small trained model reads the word in samples/tiny/pictures/000.png"
+	@$(PROGRAM) run samples/tiny/pictures/000.png -p "Which word do you see?" $(SMALL_MODEL) --tier high | sed -n '/^answer/p; /^stage /,/^total/p'
+	@echo; echo "2. A sweep: $(DEMO_SAMPLES) questions in 12 configurations, 3 image tiers x 2 values of top_k x 2 depths; under a minute"
 	@grep -E '"kind": "(word|number|small print)"' samples/tiny/heldout.jsonl > $(B)/reading.jsonl
 	@$(PROGRAM) sweep $(SMALL_MODEL) --data $(B)/reading.jsonl --image_dir samples/tiny --output_dir $(B)/demo --num_samples $(DEMO_SAMPLES) \
 	    --num_runs_per_sample 1 --tier_list low medium high --top_k_list 1 2 --num_active_blocks_list 2 5
-	@$(PROGRAM) report $(B)/demo --output_dir $(B)/demo/report
+	@echo; echo "3. The report: $(B)/demo/report/report.html"
+	@$(PROGRAM) report $(B)/demo --output_dir $(B)/demo/report --quiet
 	@sed -n '/^Findings/,/^Measured/s/^  //p' $(B)/demo/report/report.txt | head -n 4
-	@echo "The page: $(B)/demo/report/report.html. Which kinds of questions need resolution: $(PROGRAM) report $(B)/demo --by kind"
-	@echo "The small model can only read drawings. For your own model: $(PROGRAM) help sweeps"
-	@$(PROGRAM) report $(B)/demo --csv 2>/dev/null | awk -F, '\
+	@echo; echo "4. Can choosing a configuration for each question gain anything?"
+	@budget=$$($(PROGRAM) report $(B)/demo --csv --quiet | awk -F, '\
 	    NR == 1 { for (i = 1; i <= NF; i++) column[$$i] = i; next } \
-	    $$column["front"] == 1 { print int($$column["T_total_p95"]) + 1 }' | sort -n | awk '\
-	    { budget[NR] = $$1 } END { print "The most accurate configuration whose P95 is within " budget[int((NR + 1) / 2)] " ms (the report'"'"'s front is by P50): " \
-	    "$(PROGRAM) best $(B)/demo --budget_ms " budget[int((NR + 1) / 2)] }'
+	    $$column["front"] == 1 { print int($$column["T_total_p95"]) + 1 }' | sort -n | awk '{ at[NR] = $$1 } END { print at[int((NR + 1) / 2)] }'); \
+	$(PROGRAM) policy $(B)/demo --budget_ms $$budget --by kind --quiet | sed -n '1s/^  //p'; \
+	printf '%s\n' "" "More from these results:" "  $(PROGRAM) best $(B)/demo --budget_ms $$budget" "  $(PROGRAM) report $(B)/demo --by kind" \
+	    "" "Next, your own model:" \
+	    "  a checkpoint        $(PROGRAM) run PICTURE -p QUESTION --model FOLDER; then sweep, as above" \
+	    "  in transformers     pip install ./python; $(PROGRAM) help torch" \
+	    "  on a server         $(PROGRAM) audit --endpoint URL --endpoint_model NAME" \
+	    "  in your own engine  $(PROGRAM) help library"
 
 # continues when stopped and run again; opens the page if there is a program for that
 PARETO_SAMPLES ?= 200

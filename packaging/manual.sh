@@ -11,5 +11,6 @@ page() { # page NAME SECTION SUMMARY WORDS...: SUMMARY is the sed command that p
 }
 page vlmprof 1 '1s/^[^:]*: //p' help
 for word in $("$program" help --list); do
-    if [ -e "cli/commands/command_$word.c" ]; then page "vlmprof-$word" 1 3p help "$word" --all; else page "vlmprof-$word" 7 '1s/^[^ ]* \\- //p' help "$word"; fi
+    if [ -e "cli/commands/command_$word.c" ]; then section=1 all=--all; else section=7 all=; fi
+    page "vlmprof-$word" $section '1s/^[^ ]* \\- //p' help "$word" $all
 done

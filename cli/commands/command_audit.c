@@ -573,6 +573,5 @@ const struct command command_audit = {
     "check that a server counts image tokens by its model's rule and obeys a request's knobs; exit 1 if not",
     "vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2_vl_hf\n"
     "  vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2_vl_hf \\\n"
-    "      --request_knob mm_processor_kwargs.max_pixels=501760 --json\n"
-    "  vlmprof audit --endpoint http://127.0.0.1:8080 --endpoint_model gemma --family gemma3 --sizes 640x480,1600x400",
+    "      --request_knob mm_processor_kwargs.max_pixels=501760",
     0, COMMAND_OPTIONS(AUDIT_OPTIONS), "family", run_command};

@@ -483,9 +483,7 @@ const struct command command_best = {
     "best",
     "DIR... (--budget_ms MS | --most KNOB --limit WHAT:VALUE...)",
     "find the most accurate configuration within a latency budget, and the probability that it meets the budget",
-    "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
-    "--min_accuracy 0.6 --json\n"
-    "  vlmprof best results --budget_ms 500 --latency ttft --at request_rate=4\n"
+    "vlmprof best results --budget_ms 250\n"
     "  vlmprof best results --most request_rate --limit ttft:500 e2e:3000 accuracy:0.8",
     SIZE_MAX,
     COMMAND_OPTIONS(BEST_OPTIONS),

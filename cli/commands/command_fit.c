@@ -189,5 +189,5 @@ static int run_command(const struct options *options) {
 const struct command command_fit = {
     "fit", "DIR... [-o MODEL.json]",
     "fit a model of the stages' mean latencies to result files, and report its error on unseen configurations",
-    "vlmprof fit results -o model.json",
+    "vlmprof fit results\n  vlmprof fit results -o model.json",
     SIZE_MAX, COMMAND_OPTIONS(FIT_OPTIONS), NULL, run_command};

@@ -39,6 +39,6 @@ static int run_help(const struct options *options) {
 
 const struct command command_help = {
     "help", "[COMMAND|TOPIC]", "show the options of a command, or a guide to a topic",
-    "vlmprof help sweep\n  vlmprof help sweep --all\n  vlmprof help tokens", 1,
+    "vlmprof help sweep --all\n  vlmprof help torch", 1,
     COMMAND_OPTIONS(HELP_OPTIONS), NULL, run_help,
 };

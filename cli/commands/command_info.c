@@ -356,5 +356,5 @@ static int run_command(const struct options *options) {
 const struct command command_info = {
     "info", "[--model DIR | --synthetic NAME]",
     "show this build, processor, memory, kernels and GPUs; with --model, a checkpoint's contents and memory",
-    "vlmprof info --model checkpoint --json",
+    "vlmprof info\n  vlmprof info --model checkpoint",
     0, COMMAND_OPTIONS(INFO_OPTIONS), NULL, run_command};

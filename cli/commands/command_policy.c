@@ -125,8 +125,7 @@ const struct command command_policy = {
     "policy",
     "DIR... [--budget_ms MS] [--by FIELD...] [--choices FILE...]",
     "find out what choosing a configuration for each sample can gain over the best single one",
-    "vlmprof policy results --budget_ms 250 --by kind\n  vlmprof policy results --by kind image_pixels\n"
-    "  vlmprof policy results --budget_ms 500 --latency ttft --by kind --condition request_rate --json\n"
+    "vlmprof policy results --budget_ms 250 --by kind image_pixels\n"
     "  vlmprof policy results --budget_ms 250 --by kind --output_dir policy",
     SIZE_MAX,
     COMMAND_OPTIONS(POLICY_OPTIONS),

@@ -127,6 +127,5 @@ static int run_command(const struct options *options) {
 const struct command command_report = {
     "report", "DIR...",
     "show where the time of a sweep goes, and what accuracy it buys",
-    "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
-    "  vlmprof report results --html=report.html",
+    "vlmprof report results\n  vlmprof report results --output_dir results/report",
     SIZE_MAX, COMMAND_OPTIONS(REPORT_OPTIONS), NULL, run_command};

@@ -335,9 +335,8 @@ static int run_command(const struct options *options) {
 const struct command command_run = {
     "run", "[IMAGE...] -p TEXT (--model DIR | --synthetic NAME)",
     "answer one question and show where the milliseconds go",
-    "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
-    "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
-    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json",
+    "vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --num_runs 5\n"
+    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --html profile.html",
     IMAGES_MOST, COMMAND_OPTIONS(RUN_OPTIONS), NULL, run_command,
     "model synthetic prompt tier max_crops crops vision_tokens image_knob top_k num_active_blocks weights prune "
     "num_runs max_new_tokens ignore_eos device threads profile sort_by row_limit group_by trace html dump json"};

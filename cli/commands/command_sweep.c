@@ -280,19 +280,14 @@ const struct command command_sweep = {
     "sweep",
     "(--model DIR | --synthetic NAME | --endpoint URL...) --data FILE... --output_dir DIR",
     "measure and score a grid of knobs over a data set; resumes when run again",
-    "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium "
-    "--top_k_list 1 2 --num_samples 5\n"
-    "  vlmprof sweep --model checkpoint --data v2_OpenEnded_mscoco_val2014_questions.json --image_dir coco "
-    "--dataset_name coco_2014_vqa \\\n"
-    "    --stratify_by answer_type --output_dir results\n"
-    "  vlmprof sweep --synthetic tiny --data samples/questions.jsonl --top_k_list 1 2 --plan\n"
-    "  vlmprof sweep --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "
-    "--vision_tokens_list 288 576 \\\n"
-    "    --output_dir results",
+    "vlmprof sweep --model checkpoint --data samples/questions.jsonl --tier_list low high --top_k_list 1 2 "
+    "--output_dir results\n"
+    "  vlmprof sweep --endpoint http://127.0.0.1:8000 --data samples/questions.jsonl --request_rate_list 2 4 "
+    "--output_dir results",
     0,
     COMMAND_OPTIONS(SWEEP_OPTIONS),
     "family",
     run_command,
-    "model synthetic data image_dir prompt metric num_samples endpoint endpoint_model family tier_list "
-    "vision_tokens_list image_knob top_k_list num_active_blocks_list weights_list prune_list num_runs_per_sample "
-    "baseline max_new_tokens device threads output_dir plan json"};
+    "model synthetic data image_dir metric num_samples endpoint endpoint_model family request_rate_list "
+    "concurrency_list server knob tier_list vision_tokens_list image_knob top_k_list num_active_blocks_list "
+    "weights_list prune_list choices num_runs_per_sample max_new_tokens device output_dir plan json"};

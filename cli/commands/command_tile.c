@@ -178,7 +178,6 @@ static int run_command(const struct options *options) {
 const struct command command_tile = {
     "tile", "WxH... | FILES | --sizes LIST",
     "show tilings, canvas sizes and vision tokens of image sizes; needs no model",
-    "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"
-    "  vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
+    "vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
     "  vlmprof tile --compare qwen3-vl,internvl3,smolvlm 1920x1080",
     SIZE_MAX, COMMAND_OPTIONS(TILE_OPTIONS), "family checkpoint compare", run_command};

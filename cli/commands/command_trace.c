@@ -399,7 +399,6 @@ const struct command command_trace = {
     "show where the time goes in a trace of vlmprof or torch.profiler: steps, stages, operations, kernels, launches, "
     "idle streams",
     "vlmprof trace chrome_trace.json --row_limit 10\n"
-    "  vlmprof trace worker.1.pt.trace.json.gz --table ops --sort_by cuda_time_total\n"
     "  vlmprof trace run.pt.trace.json --csv --table kernels",
     1,
     COMMAND_OPTIONS(TRACE_OPTIONS),

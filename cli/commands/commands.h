@@ -6,11 +6,11 @@
 
 #define COMMAND_OPTIONS(table) table, sizeof table / sizeof *table
 
-/* in the order of the general help */
+/* in the order of the general help, whose groups are in cli/help/help_text.c */
 #define VLMPROF_COMMANDS(X)                                                                                            \
     X(run)                                                                                                             \
-    X(ask) X(tile) X(audit) X(sweep) X(merge) X(tokenize) X(score) X(report) X(fit) X(predict) X(best) X(policy)       \
-        X(compare) X(trace) X(info) X(selftest) X(help)
+    X(ask) X(sweep) X(merge) X(report) X(best) X(policy) X(compare) X(fit) X(predict) X(score) X(trace) X(tile)        \
+        X(tokenize) X(audit) X(info) X(selftest) X(help)
 
 #define DECLARE_COMMAND(name) extern const struct command command_##name;
 VLMPROF_COMMANDS(DECLARE_COMMAND)

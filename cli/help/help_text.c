@@ -11,32 +11,42 @@ const struct guide *guide_find(const char *name) {
         if (!strcmp(guide->name, name)) return guide;
     return NULL;
 }
-static const char *guide_summary(const struct guide *guide) {
-    const char *dash = strstr(guide->lines[0], " - ");
-    return dash ? dash + 3 : guide->lines[0];
-}
 
 static void print_heading(const char *before, const char *text, const char *behind) {
     printf("%s%s%s%s%s\n", before, color_bytes(stdout, COLOR_BOLD), text, behind, color_bytes(stdout, COLOR_END));
 }
 
+/* The groups of the commands, each with its first one. */
+static const char *const GROUPS[][2] = {{"run", "measure"}, {"report", "read results"}, {"tile", "check"}};
+
 void help_print_program(FILE *out, const struct command *const *commands) {
-    fprintf(out, "vlmprof %s: show where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"
-            "usage: vlmprof COMMAND [OPTIONS]\n\ncommands:\n", VLMPROF_VERSION);
-    for (; *commands; commands++) fprintf(out, "  %-12s %s\n", (*commands)->name, (*commands)->summary);
-    fprintf(out, "\ntopics:\n");
-    for (const struct guide *guide = GUIDES; guide->name; guide++)
-        fprintf(out, "  %-12s %s\n", guide->name, guide_summary(guide));
     fprintf(out,
-            "\nvlmprof help COMMAND shows a command's options with examples, vlmprof help TOPIC a guide.\n"
-            "exit codes: 0 done, 1 some work failed or became worse, 2 usage, 3 bad input, 4 memory or device, "
-            "5 output not written, 130 interrupted\n");
+            "vlmprof %s: show where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"
+            "usage: vlmprof COMMAND [OPTIONS]\n\nstart with:\n"
+            "  a model on this machine   vlmprof run IMAGE -p \"What is this?\" --model DIR (or --synthetic tiny)\n"
+            "  a transformers model      pip install \"./python[torch]\"; vlmprof help torch\n"
+            "  a server                  vlmprof ask IMAGE -p \"What is this?\" --endpoint URL\n"
+            "  your own engine in C, C++ vlmprof help library\n",
+            VLMPROF_VERSION);
+    for (; *commands; commands++) {
+        for (size_t i = 0; i < sizeof GROUPS / sizeof *GROUPS; i++)
+            if (!strcmp((*commands)->name, GROUPS[i][0])) fprintf(out, "\n%s:\n", GROUPS[i][1]);
+        fprintf(out, "  %-9s %s\n", (*commands)->name, (*commands)->summary);
+    }
+    fprintf(out, "\nvlmprof help COMMAND shows examples and options, vlmprof help TOPIC a guide:");
+    for (const struct guide *guide = GUIDES; guide->name; guide++)
+        fprintf(out, "%s  %s", (guide - GUIDES) % 10 ? "" : "\n", guide->name);
+    fprintf(out,
+            "\n\nexit codes: 0 done, 1 some work failed or became worse, 2 usage, 3 bad input, 4 memory or device, 5 "
+            "output not written, 130 interrupted\n");
 }
 void help_print_command(const struct command *command, int is_whole) {
     const char *shown = is_whole ? NULL : command->main_options, *group = NULL;
     int more = 0;
-    printf("usage: vlmprof %s %s%s[OPTIONS]\n\n%s\n", command->name, command->operands, command->operands[0] ? " " : "",
-           command->summary);
+    printf("%s - %s\n", command->name, command->summary);
+    print_heading("\n", "examples", ":");
+    printf("  %s\n\nusage: vlmprof %s %s%s[OPTIONS]\n", command->example, command->name, command->operands,
+           command->operands[0] ? " " : "");
     for (size_t i = 0; i < command->option_count; i++) {
         const struct option_spec *spec = &command->options[i];
         char head[64];
@@ -58,8 +68,6 @@ void help_print_command(const struct command *command, int is_whole) {
         printf("\n");
     }
     if (more) printf("\n%d more: vlmprof help %s --all\n", more, command->name);
-    print_heading("\n", strchr(command->example, '\n') ? "examples" : "example", ":");
-    printf("  %s\n", command->example);
 }
 void help_print_guide(const struct guide *guide) {
     for (size_t i = 0; i < guide->line_count; i++) {

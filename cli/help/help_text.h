@@ -16,9 +16,9 @@ extern const struct guide GUIDES[];
 /* The guide with this name, or NULL. */
 const struct guide *guide_find(const char *name);
 
-/* Prints the commands and topics. `commands` ends with NULL. */
+/* Prints what to begin with, commands and topics. `commands` ends with NULL. */
 void help_print_program(FILE *out, const struct command *const *commands);
-/* Prints usage, options and examples of a command on stdout; without is_whole only its main options. */
+/* Prints examples, usage and options of a command on stdout; without is_whole only its main options. */
 void help_print_command(const struct command *command, int is_whole);
 /* Prints a guide on stdout. */
 void help_print_guide(const struct guide *guide);

@@ -44,7 +44,7 @@ def _names(configurations: pd.DataFrame) -> List[str]:
 
 def _legend(figure: Any, panel: Any, columns: int) -> None:
     figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncol=columns, fontsize=7,
-                  columnspacing=1, handlelength=1.5)
+                  columnspacing=0.8, handlelength=1.2)
 
 
 def _label(panel: Any, points: List[Any]) -> None:

@@ -41,7 +41,8 @@ static void test_help(void) {
     }
     check_case("help: the program, topics, unknown words, options that cannot be used together");
     CHECK_INT(cli("help"), 0);
-    CHECK(last.out && strstr(last.out, "  tokens ") && strstr(last.out, "  sweep ") && strstr(last.out, "130"));
+    CHECK(last.out && strstr(last.out, "  tokens ") && strstr(last.out, "\nmeasure:\n  run ") && strstr(last.out, "130"));
+    CHECK(strstr(last.out, "a transformers model") && strstr(last.out, "\nread results:\n  report ") && strstr(last.out, "\ncheck:\n  tile "));
     CHECK_INT(cli("help definitions"), 0);
     CHECK(last.out && strstr(last.out, "TTFT") && strstr(last.out, "ONE REQUEST"));
     CHECK_INT(cli("-V"), 0);
@@ -89,7 +90,8 @@ static void test_usage(void) {
         char command[32];
         snprintf(command, sizeof command, "%s --help", commands[i]);
         CHECK_INT(cli(command), 0);
-        CHECK(last.out && (strstr(last.out, "example:\n  vlmprof ") || strstr(last.out, "examples:\n  vlmprof ")) && last.err && !*last.err);
+        const char *first = last.out ? strstr(last.out, "\n\nexamples:\n  vlmprof ") : NULL, *second = first ? strstr(first + 20, "\n  vlmprof ") : NULL;
+        CHECK(second && second < strstr(last.out, "\nusage: vlmprof ") && !*last.err);
     }
     check_case("for unknown words, the error names the nearest");
     REFUSED("swep --model x", 2, "did you mean sweep?");
@@ -98,7 +100,7 @@ static void test_usage(void) {
     REFUSED("run --topk 3", 2, "did you mean --top_k");
     REFUSED("sweep --max-new_tokens x", 2, "--max_new_tokens: \"x\"");
     REFUSED("zzzzzz", 2, "unknown command \"zzzzzz\"; vlmprof help");
-    REFUSED("run --csv", 2, "unknown option --csv of run (tile has this option);");
+    REFUSED("run --csv", 2, "unknown option --csv of run (report has this option);");
     REFUSED("infos", 2, "did you mean info?");
     REFUSED("self_test", 2, "did you mean selftest?");
     REFUSED("info --tier low", 2, "of info (run has this option)");

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""demo_picture.py DEMO POLICY FILE.png: the README's picture from what make demo and make demo-policy measured: Pareto front, stages of its members, and what
-each kind of policy gets. Needs pandas, matplotlib and Pillow: PYTHONPATH=python python3 tests/bench/demo_picture.py build/demo build/demo-policy samples/page/demo.png"""
+"""demo_picture.py DEMO [POLICY] FILE.png: the README's picture from what make demo (and make demo-policy) measured: Pareto front, stages of its members, and what
+each kind of policy gets. Needs pandas and matplotlib: PYTHONPATH=python python3 tests/bench/demo_picture.py build/demo samples/page/demo.png"""
 import sys
 
 import vlmprof
 from vlmprof import plots
 
-demo, policy, path = sys.argv[1:]
+demo, policy, path = sys.argv[1], sys.argv[-2], sys.argv[-1]
 plt, (configurations, samples) = plots._pyplot(), vlmprof.load(demo)
 with plt.rc_context({**plots.STYLE, "font.size": 7.5}):
     figure = plt.figure(figsize=(8, 2.9))  # 800 px wide, twice as dense

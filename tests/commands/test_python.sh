@@ -29,6 +29,9 @@ count data    # tests/python/data.py
 count tables  # tests/python/tables.py
 count conform # tests/python/conform.py
 
+sed -n '/^    import/,/^$/s/^    //p' cli/guides/python.txt | sed "s|build/|$work/|" >"$work/guide.py"
+check "the program of the guide python runs" with "$work/guide.py"
+
 # ---- what tools find
 for tool in ruff mypy; do
     if "$python" -m $tool --version >/dev/null 2>&1; then

@@ -29,5 +29,12 @@ for sample in samples/torch/*.py; do
     fi
     if [ $? -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $sample"; tail -n 3 "$work/printed"; fi
 done
+# the program of README prints what README quotes; the one of the guide runs
+export VLMPROF=$(realpath "$PROGRAM") PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1
+sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$work/readme.py"
+sed -nE "/^    (import|def )/,/^[^ ]/s/^    //p; /^$/p" cli/guides/torch.txt | sed "s|build/|$work/|" >"$work/guide.py"
+check "README's program runs" "$python" "$work/readme.py" && cp "$work/out" "$work/printed"
+check "and prints what README quotes" [ -z "$(tests/readme_figures.sh "$work/printed" 2>&1 >/dev/null | grep '# ')" ]
+check "the guide's programs run" "$python" "$work/guide.py"
 echo "test_torch: $passed passed, $failed failed, $((skipped + $([ -n "$goldens" ] && echo 0 || echo 1))) skipped"
 [ "$failed" -eq 0 ]

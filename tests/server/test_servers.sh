@@ -134,7 +134,7 @@ most = {of: max(row["total_sequence_length"] for r in rows if r["knobs"]["max_to
 sys.exit(not most[64] < most[256])' "$work/launched"
 
 # ---- the commands of README and guides that ask a server, and all of the guide servers
-{ sed -n '/^\$ .*\\$/N; s/ *\\\n */ /; s|^\$ \./||p' README.md
+{ sed -n '/^```sh$/,/^```$/s|^\./||p' README.md
   grep -hE '^    vlmprof ' $(ls cli/guides/*.txt | grep -v servers); } | grep -e ' --endpoint ' >"$work/commands"
 grep -hE '^    vlmprof ' cli/guides/servers.txt >>"$work/commands"
 check "README and guides have commands for servers" [ "$(wc -l <"$work/commands")" -ge 5 ]
