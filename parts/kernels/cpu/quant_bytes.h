@@ -159,7 +159,7 @@ VK_T512 VK_INLINE void vk_level_begin(vk_level *level, char *to, float *scales, 
         _mm512_storeu_ps(scales + 16 * h, _mm512_mask_mov_ps(most, odd, _mm512_set1_ps(NAN)));
     }
 }
-/* the next `count` blocks, or those left; `flip`: unsigned bytes, by adding 128; `ahead`: bytes to what is prefetched */
+/* the next `count` blocks, or those left; `flip`: bytes become unsigned; `ahead`: prefetches so many bytes later */
 VK_T512 VK_INLINE void vk_level_next(vk_level *level, int count, const int flip, const int bits, const int ahead) {
     const int bytes = vk_block_bytes(bits), lines = ahead ? bytes / 64 + 1 : 0;
     for (; count > 0 && level->blocks > 0; count--, level->blocks--) {
