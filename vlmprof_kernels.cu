@@ -587,10 +587,11 @@ KERNEL(k_pool_attention, void *out, const float *q, const float *kv, const int32
     }
 }
 
-/* out in-type [rows, ld_out] = silu(gate) * up; gate and up side by side in f32 [rows, 2 * width] */
-KERNEL(k_silu_mul, void *out, const float *gate_up, int width, int ld_out, int wide) {
+/* out in-type [rows, ld_out] = silu or tanh GELU of gate, times up; gate and up: f32 [rows, 2 * width] */
+KERNEL(k_gate_mul, void *out, const float *gate_up, int width, int ld_out, int gelu, int wide) {
     const float *gate = gate_up + BLK * 2 * (size_t)width, *up = gate + width;
-    EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, vk_silu(gate[i]) * up[i], wide);
+    EACH(i, width)
+    vk_put(out, BLK * (size_t)ld_out + (size_t)i, (gelu ? vk_gelu_tanh(gate[i]) : vk_silu(gate[i])) * up[i], wide);
 }
 
 /* out f32 [tokens, width] = embedding rows. k_argmax returns a negative id for NaN logits; its row is 0. The step after
@@ -908,11 +909,12 @@ static void l_pool_attention(vk_queue *queue, void *out, const float *q, const f
            queries * (4 + 8 * keys + vk_element(wide)) + (places ? 4 * (int64_t)windows * keys : 0), out, q, kv, places,
            keys, heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
 }
-static void l_silu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
+static void l_gate_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int gelu,
+                       int wide) {
     int64_t count = (int64_t)rows * width;
     vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_silu_mul, rows, vk_threads_for(width), 4 * count, count * (8 + vk_element(wide)), out, gate_up, width,
-           ld_out, wide);
+    LAUNCH(k_gate_mul, rows, vk_threads_for(width), (gelu ? 9 : 4) * count, count * (8 + vk_element(wide)), out,
+           gate_up, width, ld_out, gelu, wide);
 }
 static void l_embed(vk_queue *queue, float *out, const vk_table *table, const int32_t *ids, int rows, int width,
                     int wide) {

@@ -64,7 +64,7 @@ plant "divergent barrier" '/^KERNEL(k_pool_attention/,/^}/ s/if (LANE0) \(weight
 plant "out of bounds" 's/at\[2\] = at\[1\] + vk_round_up(.*$/at[2] = at[1];/'
 plant "the neighbour's bias" '/^static void vk_lt_product(/,/^}/ { s/if (plan->shape.biased)/const char *near = (const char *)job->bias - 64; &/; s/&job->bias/\&near/ }'
 plant "a product with a bias that forgets the residual" '/^static cublasStatus_t vk_lt_run(/,/^}/ { s/const float one = 1.0f;/const float one = 1.0f, none = 0.0f;/; s/&job->beta/plan->shape.biased ? \&none : \&job->beta/ }'
-plant "wrong launch size" 's/LAUNCH(k_silu_mul, rows,/LAUNCH(k_silu_mul, rows - 1,/'
+plant "wrong launch size" 's/LAUNCH(k_gate_mul, rows,/LAUNCH(k_gate_mul, rows - 1,/'
 plant "missing copy" '/^static void vk_cuda_copy(/,/^}/ { /cudaMemcpyAsync/d }'
 plant "missing barrier between tiles of keys" 's/SYNC(); \/\* all threads have this tile/\/\* all threads have this tile/' kernels
 plant "wait for one tile of keys too few" 's/vk_copy_wait(0);/vk_copy_wait(1);/' kernels

@@ -124,8 +124,7 @@ typedef struct vk_scores_job {
       int windows, int patches, int layers, int width, int ld, int wide) \
     X(pool_attention, void *out, const float *q, const float *kv, const int32_t *places, int windows, int keys, \
       int heads, int head_dim, int ld_out, int wide) \
-    X(silu_mul, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) \
-    X(gelu_mul, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) \
+    X(gate_mul, void *out, const float *gate_up, int rows, int width, int ld_out, int gelu, int wide) \
     X(embed, float *out, const vk_table *table, const int32_t *ids, int rows, int width, int wide) \
     X(scatter_add, float *stream, const float *features, const int32_t *index, int rows, int width) \
     X(qk_norm_rope, void *q, void *key, void *value, const float *qkv, const vk_heads *heads, const int32_t *position, \

@@ -111,9 +111,8 @@ static void vk_gated(vp_engine *engine, void *y, float *gate_up, const void *x, 
     int hidden = linear->n / 2, ldh = vk_padded(hidden), fused = vk_gates_in_product(engine, hidden);
     to->linear(engine->queue, fused ? y : gate_up, fused ? ldh : 2 * hidden, x, ld, rows, linear,
                fused ? epilogue : VK_STORE_F32);
-    if (fused) return;
-    (epilogue == VK_GELU_MUL ? to->kernels.gelu_mul : to->kernels.silu_mul)(engine->queue, y, gate_up, rows, hidden,
-                                                                            ldh, engine->wide);
+    if (!fused)
+        to->kernels.gate_mul(engine->queue, y, gate_up, rows, hidden, ldh, epilogue == VK_GELU_MUL, engine->wide);
 }
 
 /* vit_x += the block's MLP of vit_normed */
@@ -429,7 +428,7 @@ static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, i
     }
     to->grouped(queue, engine->jobs, config->expert_count, fused ? VK_SILU_MUL : VK_STORE_F32);
     if (!fused)
-        to->kernels.silu_mul(queue, buffers->expert_hidden, buffers->gate_up, pairs, hidden, ldh, engine->wide);
+        to->kernels.gate_mul(queue, buffers->expert_hidden, buffers->gate_up, pairs, hidden, ldh, 0, engine->wide);
     start = 0;
     for (int i = 0; i < config->expert_count; i++) {
         vk_gemm_job *job = &engine->jobs[i];

@@ -73,7 +73,7 @@ static void add_gated(int part, int64_t m, int64_t h, int64_t k, int64_t experts
     const int fused = h % 32 == 0;
     add(part, experts ? "gemm_grouped" : "gemm", m, 2 * h, k, experts, calls, m * h * (4 * k + 4 * fused),
         ((experts ? experts : 1) * 2 * h + m) * k * in + m * h * (fused ? in : 8));
-    if (!fused) add(part, "k_silu_mul", m, h, 0, 0, calls, 4 * m * h, m * h * (8 + in));
+    if (!fused) add(part, "k_gate_mul", m, h, 0, 0, calls, 4 * m * h, m * h * (8 + in));
 }
 /* one ViT pass per view, `views` times */
 static void list_vit(const dims *m, int64_t views) {

@@ -232,9 +232,9 @@ static void test_vit_embed(int views, int count, int ahead, int d) {
     release_all();
 }
 
-static void test_silu_mul(int rows, int h, int ldy, int wide) {
+static void test_gate_mul(int rows, int h, int ldy, int gelu, int wide) {
     int64_t count = (int64_t)rows * h;
-    check_case("silu_mul rows %d h %d ld %d wide %d", rows, h, ldy, wide);
+    check_case("gate_mul rows %d h %d ld %d gelu %d wide %d", rows, h, ldy, gelu, wide);
     expected e = expect_new((size_t)rows, (size_t)h);
     float *x = floats((size_t)rows * 2 * (size_t)h, 5.0f);
     void *y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
@@ -242,11 +242,11 @@ static void test_silu_mul(int rows, int h, int ldy, int wide) {
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < h; i++) {
             double g = (double)x[(size_t)r * 2 * (size_t)h + (size_t)i], u = (double)x[(size_t)r * 2 * (size_t)h + (size_t)(h + i)];
-            double want = g / (1.0 + exp(-g)) * u;
+            double by = gelu ? 1.5957691216057308 * (g + 0.044715 * g * g * g) : g, want = g / (1.0 + exp(-by)) * u;
             expect(&e, (size_t)r * (size_t)h + (size_t)i, want, u / (1.0 + exp(-u)) * g, fabs(want), 16, wide); /* gate and up swapped */
         }
-    /* exponential, sum, division; product */
-    SEND(1, 4 * count, count * (4 + 4) + count * size_of(wide), kernels->silu_mul(queue, y, x, rows, h, ldy, wide));
+    /* SiLU: exponential, sum, division; GELU: five more; product */
+    SEND(1, (gelu ? 9 : 4) * count, count * (4 + 4) + count * size_of(wide), kernels->gate_mul(queue, y, x, rows, h, ldy, gelu, wide));
     verdict(y, (size_t)ldy, wide, &e);
     release_all();
 }
@@ -946,7 +946,7 @@ static void test_shared_kernels(void) {
                 test_rmsnorm(rows[r], d, ld, wide);
                 test_layernorm(rows[r], d, ld, wide);
                 test_convert(rows[r], d, ld, wide);
-                test_silu_mul(rows[r], d, ld, wide);
+                for (int gelu = 0; gelu < 2; gelu++) test_gate_mul(rows[r], d, ld, gelu, wide);
                 test_embed(rows[r], d, wide, 0, 0.0f);
                 for (int panels = 0; panels < 2; panels++)
                     for (int s = !panels; s < 2; s++) test_embed(rows[r], d, wide, panels, s ? 50.5f : 0.0f);
@@ -1289,7 +1289,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
         }
     poison(y, (size_t)pairs * ldx * 2);
     for (int i = 0; i < tokens * d; i++) stream[i] = 0.5f;
-    /* gate and up, silu as in silu_mul; x once per token, list; down's products are scaled, then summed */
+    /* gate and up, silu as in gate_mul; x once per token, list; down's products are scaled, then summed */
     SEND_WORK(work_of(3, (int64_t)pairs * (2 * 2 * h * d + 4 * h) + (int64_t)pairs * (2 * d * h + d) + (int64_t)pairs * d,
                       hit * counted_bytes(2 * h, d, 0) + 2 * ((int64_t)tokens * d + (int64_t)pairs * h) + 4 * (int64_t)pairs +
                           hit * counted_bytes(d, h, 0) + 2 * ((int64_t)pairs * h + (int64_t)pairs * d) + 8 * (int64_t)pairs +
@@ -2600,7 +2600,7 @@ static void component_expert(vp_engine *e) {
     check_case("component expert");
     give_component(e, "expert", "x", b->gathered, ROWS * D);
     backend->linear(e->queue, b->gate_up, 2 * h, b->gathered, D, ROWS, &k->gate_up[3], VK_STORE_F32);
-    kernels->silu_mul(e->queue, b->expert_hidden, b->gate_up, ROWS, h, vk_padded(h), 1);
+    kernels->gate_mul(e->queue, b->expert_hidden, b->gate_up, ROWS, h, vk_padded(h), 0, 1);
     backend->linear(e->queue, b->expert_out, D, b->expert_hidden, vk_padded(h), ROWS, &k->down[3], VK_STORE_F32);
     compare_fetched(e, "expert", "y", b->expert_out, ROWS, D, 1e-6);
     release_all();

@@ -260,7 +260,7 @@ static void test_size(void) {
 static void test_kinds(void) {
     static const struct { const char *name; int kind; } cases[] = {{"gemm", FLAME_PRODUCT}, {"gemm_grouped", FLAME_EXPERTS}, {"attention", FLAME_ATTENTION},
         {"attention_norm", FLAME_ATTENTION}, {"k_attention_decode", FLAME_ATTENTION}, {"k_qk_norm_rope", FLAME_NORM}, {"k_decode_router", FLAME_ROUTING},
-        {"k_decode_qkv", FLAME_PRODUCT}, {"k_decode_gate_up", FLAME_EXPERTS}, {"k_silu_mul", FLAME_OTHER}, {"copy_to_host", FLAME_COPY}, {"k_convert", FLAME_COPY},
+        {"k_decode_qkv", FLAME_PRODUCT}, {"k_decode_gate_up", FLAME_EXPERTS}, {"k_gate_mul", FLAME_OTHER}, {"copy_to_host", FLAME_COPY}, {"k_convert", FLAME_COPY},
         {"k_argmax", FLAME_ROUTING}};
     check_case("kinds of operations are recognised by name");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

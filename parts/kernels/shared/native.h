@@ -94,18 +94,6 @@ static void l_compose_rope(vk_queue *queue, float *cs, const float *table, const
            cs, table, positions, axes, stride, head_dim);
 }
 
-/* out in-type [rows, ld_out] = gelu(gate) * up with tanh GELU; otherwise like k_silu_mul */
-KERNEL(k_gelu_mul, void *out, const float *gate_up, int width, int ld_out, int wide) {
-    const float *gate = gate_up + BLK * 2 * (size_t)width, *up = gate + width;
-    EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, vk_gelu_tanh(gate[i]) * up[i], wide);
-}
-static void l_gelu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
-    int64_t count = (int64_t)rows * width;
-    vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_gelu_mul, rows, vk_threads_for(width), 9 * count, count * (8 + vk_element(wide)), out, gate_up, width,
-           ld_out, wide);
-}
-
 /* out f32 [views * windows, width] = the mean of a window's pool * pool patches; hidden f32 [views, before + side *
  * side, width] */
 KERNEL(k_mean_windows, float *out, const float *hidden, int before, int width, int side, int pool) {
