@@ -20,7 +20,7 @@ Towers are measured in this project, PyTorch, OpenVINO and the reference. MolmoE
     PEERS_ROUNDS (5), PEERS_BLOCKS (2; 0: all), PEERS_TOWER (of the tower, if others), PEERS_VIEWS (the shape's), PEERS_TOKENS (451), PEERS_THREADS (all), PEERS_PHOTO
     PEERS_VIEWS=0    the language model alone: this project opens the peers' folder in PEERS_FOLDER, so that its memory has no tower either
     PEERS_ONLY       rows to run: of "crops model" (default all)
-    PEERS_ALONE=1    only one peer's configurations and this project's are open at a time: large ones do not fit together
+    PEERS_ALONE=1    only one configuration of a peer and this project's are open at a time: large ones do not fit together
     PEERS_FOLDER     a folder that keeps the models' files (MolmoE whole: 27 GB); without it they are made again
     PEERS_CALM       per cent, such as 4: a turn in which other programs used more of the cores than this is taken again, 8 times at most (Linux)
     PEERS_MODELS     which of the peers take part, such as "OpenVINO int8,llama.cpp Q8_0" (default all)
@@ -576,7 +576,7 @@ def resident_mb(process):
 class Peer:
     def __init__(self, name, command, how=""):
         self.name, self.how, self.turns, self.command, self.once = name, how, [], command, {"open": [], "first": [], "memory": []}
-        self.label = f"{name}, {how}" if how else name
+        self.label, self.base = f"{name}, {how}" if how else name, None  # base: this project's, where they were open together
 
     def open(self):
         start = time.perf_counter()
@@ -665,7 +665,7 @@ def cell(base, variants, key):
     if not there:
         return "- | -"
     best = min(there, key=lambda peer: statistics.median(turn[key] for turn in peer.turns))
-    values = sorted(ratios(best, base, key))
+    values = sorted(ratios(best, best.base or base, key))
     said = f" ({best.how})" if len(there) > 1 else ""
     return f"{statistics.median(turn[key] for turn in best.turns):.1f}{said} | {statistics.median(values):.2f} [{values[0]:.2f} {values[-1]:.2f}]"
 
@@ -755,9 +755,10 @@ def main():
             if get("PEERS_ALONE"):
                 take_turns(mine, rounds)
                 for at, (base, variants) in enumerate(groups[len(mine):], len(mine)):
-                    pair = [own(base.name.split()[1]), *variants]
-                    take_turns(pair, rounds)
-                    groups[at] = (pair[0], pair[1:])
+                    for variant in variants:
+                        variant.base = own(base.name.split()[1])
+                        take_turns([variant.base, variant], rounds)
+                    groups[at] = (base, [variant for variant in variants if variant.turns])
             else:
                 everyone = mine + [peer for _, variants in groups[len(mine):] for peer in variants]
                 take_turns(everyone, rounds)

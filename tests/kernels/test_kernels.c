@@ -243,7 +243,7 @@ static void test_gate_mul(int rows, int h, int ldy, int gelu, int wide) {
         for (int i = 0; i < h; i++) {
             double g = (double)x[(size_t)r * 2 * (size_t)h + (size_t)i], u = (double)x[(size_t)r * 2 * (size_t)h + (size_t)(h + i)];
             double by = gelu ? 1.5957691216057308 * (g + 0.044715 * g * g * g) : g, want = g / (1.0 + exp(-by)) * u;
-            expect(&e, (size_t)r * (size_t)h + (size_t)i, want, u / (1.0 + exp(-u)) * g, fabs(want), 16, wide); /* gate and up swapped */
+            expect(&e, (size_t)r * (size_t)h + (size_t)i, want, u / (1.0 + exp(-u)) * g, fabs(want) * (1.0 + fabs(by)), 16, wide); /* gate and up swapped */
         }
     /* SiLU: exponential, sum, division; GELU: five more; product */
     SEND(1, (gelu ? 9 : 4) * count, count * (4 + 4) + count * size_of(wide), kernels->gate_mul(queue, y, x, rows, h, ldy, gelu, wide));
