@@ -795,9 +795,9 @@ static size_t vp_impl_json_utf8_step(const unsigned char *text, size_t left) {
     return length;
 }
 
-/* Number of bytes at the start of `text`, in whole words, that need no attention inside a JSON string: ASCII from 0x20,
- * except '"' and '\'. It tests eight bytes at a time: (word - 0x20..) & ~word has a high bit set if a byte is below
- * 0x20; an XOR first turns "equals c" into "is below 1". */
+/* Number of bytes at the start of `text`, in whole words, that need no escaping or UTF-8 check in a JSON string: ASCII
+ * from 0x20, except '"' and '\'. Eight bytes are tested at a time: (word - 0x20..) & ~word has a high bit set if a byte
+ * is below 0x20; an XOR first turns "equals c" into "is below 1". */
 static size_t vp_impl_json_plain_words(const unsigned char *text, size_t left) {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
     size_t plain = 0;

@@ -135,6 +135,6 @@ void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, in
 void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows,
                           const vk_piece *piece);
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows);
-/* .. with its bias, by the common prefix of both names */
+/* Loads rows of a linear layer with its bias; `prefix` is the common prefix of the two tensor names. */
 void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows);
 #endif

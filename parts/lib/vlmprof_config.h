@@ -135,8 +135,8 @@ typedef struct vp_model_config {
     int32_t vit_rms, vit_gated; /* vit_rms 1: RMS norms without bias; vit_gated 1: a
                                                                * SwiGLU MLP */
     int32_t vit_qk_norm;        /* 1: q and k have RMS norms over all heads */
-    int32_t vit_window;         /* side, in views, of the squares that limit attention; 0: no limit .. */
-    uint64_t vit_full_blocks;   /* .. bit b: block b attends to everything */
+    int32_t vit_window;         /* side of the attention windows in merged patches; 0: no windows */
+    uint64_t vit_full_blocks;   /* bit b: block b has no windows */
     /* number of features (vit_layers[1..]) that are added to image tokens after the first blocks of the language
      * model */
     int32_t deepstack_count;

@@ -59,7 +59,7 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count);
 /* "T_image_outside": the result as an object. prompt_tokens and image_tokens are null if negative. */
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens);
 
-/* The names of the bases: "TTFT", "first_chunk", "server_prompt_ms". */
+/* The names of the compared times (enum twin_basis): "TTFT", "first_chunk", "server_prompt_ms". */
 extern const char *const TWIN_BASES[TWINS_BASES];
 
 /* Returns 1 if the whole range is below 0, which is impossible; `out` gets a line with the likely cause. */
