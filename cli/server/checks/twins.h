@@ -1,4 +1,4 @@
-/* twins.h: the cost of an image, measured from outside: a request with the image against a text with as many tokens.
+/* twins.h: the cost of an image, measured from outside: a request with the image against a text of equal length.
  * Requests whose prompts have the same number of tokens take the same time in the language model. Their TTFT therefore
  * differs by the image's preprocessing, upload and vision encoder. This file searches for such a text and evaluates
  * pairs of times. It sends nothing: server/checks/twin_pairs.h does. */
