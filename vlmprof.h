@@ -43,8 +43,8 @@
  *                             in every file that includes a header. Release memory that a declaration calls malloc'ed
  *                             with VP_FREE. vlmprof.h itself allocates nothing
  *   It is plain C11 and also compiles as C++17. It needs <stdint.h>, <stddef.h>, <string.h> (memcpy, memset, strlen,
- *   strcmp, strchr), <math.h> (sqrt, ceil, ceilf, fabs; link with -lm) and a clock: clock_gettime, Windows' clock, or on
- *   bare metal VLMPROF_CLOCK_NS. If one of these is missing, an #error lists them all.
+ *   strcmp, strchr), <math.h> (sqrt, ceil, ceilf, fabs; link with -lm) and a clock: clock_gettime, Windows' clock, or
+ *   on bare metal VLMPROF_CLOCK_NS. If one of these is missing, an #error lists them all.
  *
  * Companion headers
  *   For another subject, copy its header from parts/ into the same folder. VLMPROF_IMPLEMENTATION compiles the
