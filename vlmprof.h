@@ -8,7 +8,7 @@
  *          #define VLMPROF_IMPLEMENTATION
  *          #include "vlmprof.h"
  *          #include "vlmprof_families.h"
- *      Other files that need them have only the includes.
+ *      In other files, write only the includes.
  *   3. Link with -lm.
  *   4. Call, for example, vp_count_tokens("qwen3-vl", 640, 480): it returns 300, the vision tokens of a 640x480 image.
  *   5. Other calls, by task:
@@ -43,8 +43,8 @@
  *                             in every file that includes a header. Release memory that a declaration calls malloc'ed
  *                             with VP_FREE. vlmprof.h itself allocates nothing
  *   It is plain C11 and also compiles as C++17. It needs <stdint.h>, <stddef.h>, <string.h> (memcpy, memset, strlen,
- *   strcmp, strchr), <math.h> (sqrt, ceil, ceilf, fabs; link with -lm) and a clock: clock_gettime, that of Windows, or
- *   on bare metal VLMPROF_CLOCK_NS. One #error names all of them if one is missing.
+ *   strcmp, strchr), <math.h> (sqrt, ceil, ceilf, fabs; link with -lm) and a clock: clock_gettime, Windows' clock, or
+ *   on bare metal VLMPROF_CLOCK_NS. If one of these is missing, an #error lists them all.
  *
  * Companion headers
  *   For another subject, copy its header from parts/ into the same folder. VLMPROF_IMPLEMENTATION compiles the
@@ -62,14 +62,14 @@
  *     vlmprof_score.h       scoring rules; also copy vlmprof_unicode.h and vlmprof_json.h
  *     vlmprof_statistics.h  intervals of percentiles and means, paired differences
  *     vlmprof_trace.h       slices, marks and counters as a Chrome trace
- *     vlmprof_torch_trace.h  the same as torch.profiler writes it; also copy vlmprof_trace.h, vlmprof_ranges.h,
+ *     vlmprof_torch_trace.h  a trace as torch.profiler writes it; also copy vlmprof_trace.h, vlmprof_ranges.h,
  *                           vlmprof_stages.h, vlmprof_file.h and vlmprof_json.h
  *   The other subjects are only in the library build/libvlmprof.a; the headers in parts/lib/ declare them.
  *     vlmprof_config.h      config.json, built-in shapes, a model's tensors
  *     vlmprof_checkpoint.h  safetensors
  *     vlmprof_tokenizer.h   BPE from tokenizer.json
  *     vlmprof_processor.h   pixel values and prompts as Hugging Face's processors make them
- *     vlmprof_prompt.h      records of the nine data sets -> prompt text, as the reference builds it
+ *     vlmprof_prompt.h      records of the nine data sets -> prompt text, as the reference implementation builds it
  *     vlmprof_caption.h     CIDEr-D of captions, with a built-in tokenizer
  *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
  *     vlmprof_latency.h     regression, the latency model, guardrails
@@ -795,9 +795,9 @@ static size_t vp_impl_json_utf8_step(const unsigned char *text, size_t left) {
     return length;
 }
 
-/* Number of bytes at the start of `text`, in whole words, that need no attention inside a JSON string: ASCII from 0x20,
- * except '"' and '\'. It tests eight bytes at a time: (word - 0x20..) & ~word has a high bit set if a byte is below
- * 0x20; an XOR first turns "equals c" into "is below 1". */
+/* Number of bytes at the start of `text`, in whole words, that need no escaping or UTF-8 check in a JSON string: ASCII
+ * from 0x20, except '"' and '\'. Eight bytes are tested at a time: (word - 0x20..) & ~word has a high bit set if a byte
+ * is below 0x20; an XOR first turns "equals c" into "is below 1". */
 static size_t vp_impl_json_plain_words(const unsigned char *text, size_t left) {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
     size_t plain = 0;

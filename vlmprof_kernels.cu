@@ -2304,8 +2304,8 @@ enum {
     VK_FLIGHT_MOST = 16, /* for the router, whose rows are f32 and whose few blocks have no other work */
     VK_STRIP = 1024,     /* vectors of x in shared memory at a time: 16 kB, all of x in current models */
     VK_DECODE_THREADS = 256,
-    VK_ATTENTION_THREADS = 512, /* one or two blocks per multiprocessor: .. */
-    VK_ATTENTION_FLIGHT = 3,    /* .. 48 kB each of keys and values in flight, in 64 registers per thread */
+    VK_ATTENTION_THREADS = 512, /* one or two blocks per multiprocessor */
+    VK_ATTENTION_FLIGHT = 3,    /* 48 kB each of keys and values in flight per block, in 64 registers per thread */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
 };
 #ifdef __CUDACC__
@@ -2385,9 +2385,9 @@ FN float vk_products(const int flight, float sum, const uint4 *fetched, const ui
 typedef enum vk_origin { VK_NORM_OF_X, VK_MERGED, VK_PLAIN } vk_origin;
 typedef struct vk_input {
     vk_origin origin;
-    const float *x, *norm;       /* f32 [d]: norm * x / rms(x), or only x if norm is NULL; .. */
-    const float *partial;        /* .. the merged results of vk_decode_attend; .. */
-    const uint4 *plain;          /* .. unchanged */
+    const float *x, *norm;       /* f32 [d]: norm * x / rms(x), or only x if norm is NULL */
+    const float *partial;        /* or the merged results of vk_decode_attend */
+    const uint4 *plain;          /* or this, unchanged */
     float eps, scale;            /* scale: 1 / rms(x), 0 before it is known */
     int d, head_dim, wide, held; /* held: first vector of the loaded strip, -1 if none */
     int waited;                  /* 1 after waiting for the kernel that makes x */
@@ -3197,11 +3197,11 @@ typedef struct vk_gemm_kernel {
     vk_soften soften;       /* turns scores into bf16 weights */
     vk_scores scores;       /* of attention; NULL: by tiles */
     vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
-    /* .. and many rows, if the processor multiplies bytes. group: k per scale */
+    /* for many rows, if the processor multiplies bytes. group: k per scale */
     int (*has_bytes)(void);
     vk_quant_many many;
     int group;
-    const vk_quant_blocks *blocks; /* .. or block by block; without both, panels are widened */
+    const vk_quant_blocks *blocks; /* for many rows, block by block; without both, panels are widened */
 } vk_gemm_kernel;
 #ifdef VK_NEON_DOT
 #define VK_BLOCKS_SDOT &vk_blocks_sdot
@@ -3263,8 +3263,8 @@ typedef struct vk_cpu {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cpu */
     int wide;
     const vk_gemm_kernel *gemm[2][VK_SHAPES];              /* [wide][shape class] */
-    const vk_gemm_kernel *integers_gemm;                   /* .. of linears with integers: one row */
-    const vk_gemm_kernel *many_gemm[VP_ACTIVATIONS_COUNT]; /* .. many rows; NULL: panels become bf16 */
+    const vk_gemm_kernel *integers_gemm;                   /* for linears with integers: one row */
+    const vk_gemm_kernel *many_gemm[VP_ACTIVATIONS_COUNT]; /* the same for many rows; NULL: panels become bf16 */
     int fetches;                                           /* a row's integers ahead */
     void (*begin)(void), (*end)(void); /* the chosen kernels': every thread of a parallel region calls them */
     void *memory;

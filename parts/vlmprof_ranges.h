@@ -580,7 +580,7 @@ static int vp_impl_op_sum(vp_op *row, const vp_op *op) {
            && vp_impl_int64_add(&row->device_memory_bytes, op->device_memory_bytes)
            && vp_impl_int64_add(&row->device_self_memory_bytes, op->device_self_memory_bytes);
 }
-/* clears the members of a row in which its calls differ */
+/* marks the members of a row in which its calls differ, with "*" or VP_OP_SEVERAL */
 static void vp_impl_op_blur(vp_op *row, const vp_op *op) {
     if (vp_impl_compare_text(row->stage, op->stage)) row->stage = "*";
     if (vp_impl_compare_text(row->part, op->part)) row->part = "*";

@@ -174,7 +174,7 @@ static void vp_impl_trace_put(vp_trace *trace, const char *format, ...) {
 /* ---- rows ---- */
 /* Returns 1 if a slice nests with those of a row: what ends inside it has begun inside it, and the other way round. */
 static int vp_impl_trace_nests(const vp_impl_trace_row *row, int64_t begin, int64_t end) {
-    int64_t with = 0, inside = 0; /* open slices that began with this one, and later */
+    int64_t with = 0, inside = 0; /* open slices that began at the same time, and inside it */
     size_t i = row->count;
     while (i && row->edges[i - 1] > 2 * begin) i--; /* most slices come in the order of their times */
     for (; i < row->count && row->edges[i] < 2 * end; i++) {

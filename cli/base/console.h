@@ -45,7 +45,7 @@ int end_output(int code);
 /* The exit code of a library result; 0 for VP_OK. */
 int exit_code_of(vp_result result);
 
-/* Writes "PLACE: TEXT" of an error to out, or the result's general text if the error has none. */
+/* Writes an error to out as "PLACE: TEXT", or the result's general text if the error has none. */
 void error_line(char *out, size_t capacity, vp_result result, const vp_error *error);
 
 /* Complains about a library error. `what` is the file or the step; it is omitted if it is NULL or if the error's line

@@ -53,8 +53,8 @@ void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
 char *json_text(const vp_json *json, uint32_t node); /* the same, malloc'ed; NULL for VP_JSON_NONE */
 
 /* Reads the options of a multiple-choice record: "options" or "choices", a list of texts or numbers (null: empty), an
- * object {label: text}, {"label": [..], "text": [..]}, or a text that contains one of these as JSON. labels: as many,
- * or none. Returns NULL, or what is wrong. */
+ * object {label: text}, {"label": [..], "text": [..]}, or a text that contains one of these as JSON. labels: one
+ * for each, or none. Returns NULL, or what is wrong. */
 const char *json_options(const vp_json *json, uint32_t object, struct text_list *options, struct text_list *labels);
 char *node_value(const vp_json *json, uint32_t node); /* a string, or a number as written; NULL for anything else */
 

@@ -51,7 +51,7 @@ struct command {
     const char *name, *operands, *summary, *example;
     size_t operands_most;
     const struct option_spec *options; size_t option_count;
-    const char *keyed_by; /* option names, separated by spaces; if one is given, an unknown option is a key */
+    const char *keyed_by; /* option names, separated by spaces; if one is given, unknown options are keys */
     int (*run)(const struct options *options); /* returns an exit code */
     const char *main_options; /* names of the options that the short help shows, separated by spaces; NULL: all */
 };

@@ -251,7 +251,7 @@ static void warn_of_early_piece(struct served_run *state) {
         text_list_add(&state->timed.warnings, "%zu pieces came for %lld tokens: some pieces contain no token",
                       served->piece_count, (long long)served->usage.completion_tokens);
 }
-/* An image costs at least its own tokens, and the same request always has as many. */
+/* An image costs at least its own tokens, and the same request always has the same number. */
 static void warn_of_dropped_image(struct served_run *state) {
     int64_t prompt = -1, most = -1;
     for (int32_t i = 0; i < state->timed.count; i++) {

@@ -339,7 +339,7 @@ static int judge_by(struct audit *audit, enum measure by) {
     if (audit->size_count) audit_judge(audit->rule, audit->sizes, audit->size_count, &audit->verdict);
     return audit->size_count > 0;
 }
-/* Equal sizes must have equally many tokens in all their requests. */
+/* Equal sizes must have the same number of tokens in all their requests. */
 static void judge_repeats(struct audit *audit) {
     const struct asked *first = NULL;
     size_t requests = 0, fewer = 0;

@@ -800,7 +800,7 @@ static int keep_places(struct loader *loader, const int64_t *chosen) {
     loader->places = NULL;
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), dataset->path, result, &error);
 }
-/* The reason if the model cannot take so many images; otherwise NULL. */
+/* The reason if the model cannot take that many images; otherwise NULL. */
 static const char *too_many_images(const struct model *model, const struct sample *sample) {
     return model && sample->images.count > 1 ? model->rules->one_image(model) : NULL;
 }

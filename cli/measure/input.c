@@ -88,8 +88,8 @@ int tokenize_input(struct request *request) {
     return code;
 }
 /* ---- making a request */
-/* Chooses the decoder blocks of the request: those of --active_blocks, or as many as --num_active_blocks. Returns 0 or
- * an exit code. */
+/* Chooses the decoder blocks of the request: those of --active_blocks, or the number of --num_active_blocks. Returns 0
+ * or an exit code. */
 static int choose_blocks(struct request *request) {
     const int32_t all = request->model.config.block_count;
     const struct option_value *list = request->settings->active_blocks;

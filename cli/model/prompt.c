@@ -107,7 +107,7 @@ const vp_prompt_dataset *prompt_dataset_of(const struct prompt_fields *fields, c
 vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, const char *style,
                        int64_t seed, int64_t index, char **text, vp_prompt_info *info, vp_error *error) {
     size_t needed = 0;
-    static const char *const no_options[1] = {NULL}; /* an empty list is not a missing list */
+    static const char *const no_options[1] = {NULL}; /* an empty list; NULL would be a missing one */
     int64_t lot = fields->rng_seed;
     if (fields->seed >= 0) seed = fields->seed;
     if (fields->index >= 0) index = fields->index;

@@ -44,7 +44,7 @@ void page_list_open(struct text_buffer *out, const char *id, const char *heading
 void page_list_item(struct text_buffer *out, const char *name, const char *text);
 void page_list_close(struct text_buffer *out);
 
-/* Adds the glossary: names and meanings. */
+/* Adds the glossary: terms and their meanings. */
 void page_words(struct text_buffer *out, const char *const words[][2], size_t count);
 
 /* Opens a table that scrolls sideways, up to its column heads. Ends with </table></div>. */
@@ -73,7 +73,7 @@ struct page_link { const char *id, *name; };
 /* Adds the page, and frees its buffers. */
 void page_write(struct page *page, const struct page_link *links, struct text_buffer *out);
 
-/* The lines of the style sheets and scripts of this folder; the last one is NULL. */
+/* The lines of this folder's style sheets and scripts; each array ends with NULL. */
 extern const char *const PAGE_CSS[], *const PAGE_JS[], *const FLAME_CSS[], *const FLAME_JS[];
 
 #endif

@@ -16,7 +16,7 @@ const char *const SPLIT_KEYS[SPLIT_COUNT] = {"in_sample", "leave_one_configurati
 
 const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left out", "image size left out"};
 
-/* shares of the reference latency, as in the experiments */
+/* shares of the reference latency, as in the reference implementation */
 const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0};
 
 #define REQUEST(member) offsetof(vp_latency_request, member)
@@ -137,7 +137,7 @@ static int32_t tier_index_of(const struct result_file *file) {
     return knob_tier(&file->knobs) ? (int32_t)knob_size_rank(&file->knobs) : 0;
 }
 /* Finds the number of rows that pruning drops and the number of blocks that still see them, from the rows of the mean
- * block. This is exact for one cut. Several cuts become a single cut that drops as many rows. Returns 0 or
+ * block. This is exact for one cut. Several cuts become one that drops the same number of rows. Returns 0 or
  * EXIT_INPUT. */
 static int read_pruning(const struct result_file *file, size_t row, vp_latency_request *request) {
     const double kept = result_at(file, COLUMN_KEPT_TOKENS, row), mean = result_at(file, COLUMN_SEQUENCE, row),

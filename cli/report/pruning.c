@@ -1,4 +1,4 @@
-/* pruning.c: the loss from pruning image tokens, compared with all tokens and with equally many random ones. */
+/* pruning.c: the loss from pruning image tokens, compared with all tokens and with the same number of random ones. */
 #include "report/pruning.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 struct pruned_row {
     char name[80], method[80]; /* name of the configuration; its pruning without counts, like "random,layer=2" */
     size_t config;
-    size_t full, random; /* equal except for the pruning: unpruned; random with as many tokens, within 5 % */
+    size_t full, random; /* equal except for the pruning: unpruned; random with the same number of tokens, within 5 % */
     double kept, share;  /* kept image tokens, mean over samples; all image tokens */
     double cache_bytes, full_cache_bytes; /* size of the KV cache, means over samples; NaN if not in the file */
     double prefill_ratio;                 /* T_LLM_prefill of `full` / of this one, including prune; NaN if unknown */

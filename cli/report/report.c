@@ -159,7 +159,7 @@ static double main_share(const struct decomposition *decomposition, int metric) 
                                           : VP_STAGE_DECODE;
     for (int stage = first; stage <= last; stage++)
         if (isfinite(decomposition->stages[stage].share)) share += decomposition->stages[stage].share;
-    /* the experiments' files contain only the sums */
+    /* the reference's files contain only the sums */
     return share > 0 ? share : share_of_total(decomposition, metric);
 }
 /* Parts that take longer than the whole: usually T_total in another unit. */

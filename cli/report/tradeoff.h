@@ -62,7 +62,7 @@ struct tradeoff {
     struct knob_gain *gains; size_t gain_count;
 };
 
-/* A share that comes from so many samples, limited to 1 / (samples + 1) .. samples / (samples + 1): samples that agree
+/* A share from this many samples, limited to 1 / (samples + 1) .. samples / (samples + 1): samples that agree
  * do not show more, however often they are resampled. */
 double share_shown(double share, size_t samples);
 

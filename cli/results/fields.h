@@ -275,7 +275,7 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     AT(S, OBJECT, "twins", twins, "pairs of requests: with the image, and with a text of as many tokens", \
        .of = &TWINS_OBJECT) \
     SESSION_OF_ROWS(ROW, S)
-/* A request with an image and one with a text of as many prompt tokens: server/checks/twins.h. NaN and -1 mean null. */
+/* A request with an image and one with a text of equal prompt length: server/checks/twins.h. NaN and -1 mean null. */
 struct twin_pair {
     double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms, image_chunk_ms, text_chunk_ms;
     int64_t image_tokens, text_tokens, floor_tokens, image_cached, text_cached;

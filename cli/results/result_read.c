@@ -1,5 +1,5 @@
 /* result_read.c: reads result files into flat arrays of measurements.
- * The files are ours or come from the experiments. Reports, estimates and comparisons use only these arrays. */
+ * They come from vlmprof, another engine or the reference. Reports, estimates and comparisons use only these arrays. */
 #include "results/result_read.h"
 
 #include "base/document.h"
@@ -271,7 +271,7 @@ static void put_from_stages(struct result_file *file, size_t rows, int metric, i
     if (metric == METRIC_UNACCOUNTED) sum = result_at(file, METRIC_TOTAL, file->count) - sum;
     result_put(file, rows, metric, file->count, sum);
 }
-/* Adds the derived numbers of a row. N tokens take N - 1 decode steps; the experiments divided by N. */
+/* Adds the derived numbers of a row. N tokens take N - 1 decode steps; the reference divides by N. */
 static void finish_row(struct result_file *file, size_t rows) {
     double crops = result_at(file, COLUMN_VIEWS, file->count),
            tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count);

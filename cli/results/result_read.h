@@ -17,7 +17,7 @@ enum { FILE_RESULT, FILE_OTHER_JSON, FILE_OWN_REPORT, FILE_NOT_JSON };
 struct result_file {
     char *path;
     int is_policy;    /* 1 if its samples have different configurations: sweep --choices */
-    int is_foreign;   /* 1 if it comes from the experiments or another engine: it has no "schema" */
+    int is_foreign;   /* 1 if it comes from the reference or another engine: it has no "schema" */
     char own_stages[80]; /* names in "stages" that are not vp_stage_name's, between commas; as many as fit */
     size_t derived_ttft; /* rows without a TTFT of their own */
     int divides_anew; /* 1 if it gives a T_decode_per_token other than T_LLM_decode / (output_tokens - 1) */

@@ -7,7 +7,7 @@
  *   {"config", "sample_id", "run", "prev"...}  one run of a point; prev: offset of the point's previous line, or -1
  *   {"config", "sample_id", "bare", "prev"...} a pair of runs, without and with stage times, not in the
  *                                              point's statistics
- *   {"config", "sample_id", "twins", "prev"...} pairs of a server's image and a text of as many tokens
+ *   {"config", "sample_id", "twins", "prev"...} pairs of a request with an image and a text of equal length
  *   {"config", "sample_id", "fidelity", "prev"...} comparison of next-token distributions with a baseline's
  *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
  *   {"load": {...}}                            a block of requests to a server under load, after its runs

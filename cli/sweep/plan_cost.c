@@ -257,7 +257,7 @@ static int64_t points_closed(const struct forecast *forecast) {
     const int64_t failed = forecast->points_failed - forecast->failing;
     return forecast->points_done + (failed > 0 ? failed : 0);
 }
-/* Seconds that so many runs of a configuration take: with a request rate the arrivals decide. */
+/* Seconds that this many runs of a configuration take; with a request rate, the arrivals decide. */
 static double runs_seconds(const struct estimate *estimate, size_t index, int64_t runs) {
     const struct configuration *configuration = &estimate->plan->configurations[index];
     const char *rate = knob_text(&configuration->knobs, KNOB_RATE),

@@ -253,7 +253,7 @@ void mark_dropped(const struct gathered *gathered, struct measured *measured) {
     for (int32_t i = 0; i < measured->count && measured->point.is_served; i++)
         if (prompt_of(measured, i, &prompt)) {
             const int is_dropped = prompt.tokens < prompts_least(&gathered->prompts, &prompt);
-            if (is_dropped || measured->runs[i].served->delay_ns >= 0) /* files of older journals do not change */
+            if (is_dropped || measured->runs[i].served->delay_ns >= 0) /* files of old journals do not change */
                 measured->runs[i].served->image_dropped = is_dropped;
         }
 }

@@ -21,7 +21,7 @@ struct run_mark {
     vp_noise noise;   /* noise of its block; NaN if not known */
 };
 
-/* The prompts of a server's answers. Those with equal sizes of images and equal texts have equally many tokens. A text
+/* The prompts of a server's answers. If image sizes and texts are equal, so are the numbers of tokens. A text
  * has at most one token per byte, and at least half as many as words. */
 struct prompt_count {
     uint64_t sizes, same;        /* equal for equal sizes; and for equal texts */

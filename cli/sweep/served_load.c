@@ -11,7 +11,7 @@
 #include <math.h>
 #include <time.h>
 
-enum { SILENT_MOST = 8 }; /* after so many requests without an answer from the start, the server is down */
+enum { SILENT_MOST = 8 }; /* after this many requests without an answer from the start, the server is down */
 
 /* A block. */
 struct load_block {
@@ -191,7 +191,7 @@ static int add_sample(struct load_block *block, size_t index) {
     block->count--;
     return code;
 }
-/* Measures a configuration in a round: its open points with as many runs as rounds before. Returns 0 or an exit
+/* Measures a configuration in a round: its open points that have one run per earlier round. Returns 0 or an exit
  * code. */
 static int measure_block(struct sweep *sweep, struct configuration *configuration, struct open_point *states,
                          int64_t round, size_t number, size_t of) {
@@ -287,7 +287,7 @@ static int fail_points(struct load_loop *loop, size_t configuration, const char 
     block_free(&block);
     return code;
 }
-/* Measures the configurations of a server until each has so many runs. */
+/* Measures the configurations of a server until each has this many runs. */
 static int run_rounds(struct load_loop *loop, size_t server, int64_t from, int64_t to) {
     struct sweep *sweep = loop->sweep;
     const size_t count = sweep->plan.configuration_count;

@@ -609,7 +609,7 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     if (reason[0] || !sweep->run->reply.times.has_kernels) return 0;
     return write_kernels(sweep, &input, point->configuration, sample, sweep->run);
 }
-/* Measures pairs of the image and a text with as many tokens. */
+/* Measures pairs of the image and a text of equal length. */
 static int measure_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     char reason[LINE_BYTES];
     struct twins twins;

@@ -56,7 +56,7 @@ struct family_settings {
     const char *sizes;                         /* a file of sizes; - is stdin */
     const char *const *operands; size_t operand_count; /* sizes and image files */
     int64_t max_tokens;                        /* 0 if it is not given */
-    int64_t percentile;                        /* of the images that must be within max_tokens */
+    int64_t percentile;                        /* percentage of images that must be within max_tokens */
     int csv, json, list_families; /* 1 if given */
 };
 

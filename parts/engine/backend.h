@@ -241,8 +241,8 @@ enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 1024 }; /* maxima of one launch */
 typedef struct vk_decode_job {
     const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
     size_t gate_up_stride, down_stride; /* bytes */
-    const float *attn_norm, *ff_norm;   /* f32 [d] or NULL: norms before attention and MLP, .. */
-    const float *attn_after, *ff_after; /* .. and after them, before they are added to x */
+    const float *attn_norm, *ff_norm;   /* f32 [d] or NULL: norms before attention and MLP */
+    const float *attn_after, *ff_after; /* norms after them, before they are added to x */
     int gelu;                           /* 1: tanh GELU in the dense MLP instead of SiLU */
     vk_heads heads;                     /* its table has max_sequence positions */
     float eps;

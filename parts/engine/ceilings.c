@@ -8,13 +8,13 @@ enum {
     VK_CEILING_BYTES = 256 << 20,   /* size of borrowed memory */
     VK_CEILING_READ_MAX = 1 << 30,  /* largest size that is read */
     VK_CEILING_PIECE = 1 << 16,     /* floats that a block reads */
-    VK_CEILING_PRODUCT_MIN = 256,   /* rows and columns of the smallest product; .. */
-    VK_CEILING_PRODUCT_MAX = 4096,  /* .. of the largest */
+    VK_CEILING_PRODUCT_MIN = 256,   /* rows and columns of the smallest product */
+    VK_CEILING_PRODUCT_MAX = 4096,  /* those of the largest */
     VK_CEILING_FILL = 8 << 20,      /* size that is filled, then copied over the rest */
     VK_CEILING_ROUNDS = 16,         /* largest number of rounds */
     VK_CEILING_ROW = 8,             /* consecutive products */
-    VK_CEILING_NS = 100000000,      /* time for one measurement, .. */
-    VK_CEILING_MOST_NS = 2000000000 /* .. for all products */
+    VK_CEILING_NS = 100000000,      /* time for one measurement */
+    VK_CEILING_MOST_NS = 2000000000 /* time for all products */
 };
 
 /* Fills the borrowed memory with hashed values of both signs from 2^-3 to 1: products of equal numbers draw less power

@@ -29,14 +29,14 @@ void vk_pass_floats(vk_pass *pass, float **values, int rows, int columns, const 
 void vk_pass_table(vk_pass *pass, void **table, int rows, int columns);
 void vk_pass_table_rows(vk_pass *pass, void *table, int first_row, int rows, int columns, const char *name, ...)
     VP_IMPL_FORMAT(6, 7);
-/* a linear of n outputs and k inputs from one tensor (and its bias); .. */
+/* a linear of n outputs and k inputs from one tensor, and its bias */
 void vk_pass_linear(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags, const char *name, ...)
     VP_IMPL_FORMAT(6, 7);
-/* .. or first reserves it, then fills its rows from consecutive tensors */
+/* a linear that is reserved first; vk_pass_rows then fills its rows from consecutive tensors, */
 void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags);
 void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const char *name, ...)
     VP_IMPL_FORMAT(5, 6);
-/* .. or from part of a tensor, without a bias: rows starting at `piece->first` */
+/* and vk_pass_piece from part of a tensor, without a bias: rows starting at `piece->first` */
 void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const vk_piece *piece,
                    const char *name, ...) VP_IMPL_FORMAT(6, 7);
 /* the linear over a patch's pixels [side, side, 3], from a tensor [outputs, 3, frames, side, side] */

@@ -195,22 +195,22 @@ static inline void vk_at(vk_queue *queue, vp_part part, int block) {
 void vk_vit(vp_engine *engine, int first, int count);
 /* the connector: buffers.hidden -> buffers.image_features of `count` views */
 void vk_connector(vp_engine *engine, int first, int count);
-/* x = the embeddings of `rows` ids; .. */
+/* x = the embeddings of `rows` ids */
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
-/* .. plus, or replaced by, buffers.image_features at image_index */
+/* adds buffers.image_features to x at image_index, or replaces x by them */
 void vk_add_image(vp_engine *engine);
-/* cos and sin of the `rows` positions that the request can reach, .. */
+/* computes cos and sin of the `rows` positions that the request can reach */
 void vk_compose_rope(vp_engine *engine, int rows);
-/* .. and the three positions of the first `count`: int32 [3, stride] */
+/* computes the three positions of the first `count`: int32 [3, stride] */
 void vk_fill_positions(const vp_request *request, int32_t *positions, size_t stride, int count);
 /* x += sum of weight * expert(normed), for `rows` tokens, starting at row `first` of x */
 void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k);
 /* one transformer block over `rows` new tokens, starting at *buffers.position (`position` on the host); x is the
  * residual stream */
 void vk_block_forward(vp_engine *engine, int block, int rows, int position, int top_k);
-/* submits the stages of a request up to the first token, each with its vk_end_stage, .. */
+/* submits the stages of a request up to the first token, each with its vk_end_stage */
 void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply);
-/* .. and the stages of one decode step at `position` */
+/* submits the stages of one decode step at `position` */
 void vk_step(vp_engine *engine, const vp_request *request, int position);
 /* computes the logits of residual row `row` */
 void vk_head(vp_engine *engine, int row);

@@ -554,7 +554,7 @@ static void vk_zip_rows(vp_engine *engine, int rows, int width, int in_place) {
     } else zip.merged_count = 0; /* nothing to merge into */
     vk_prune_merge(&zip, in_place, host->base, host->list, host->start);
 }
-/* sends the kept rows in host->base, list and start to the device; .. */
+/* sends the kept rows in host->base, list and start to the device */
 static void vk_send_lists(vp_engine *engine) {
     const vk_pruning *pruning = &engine->pruning;
     const vk_prune_host *host = &pruning->host;
@@ -564,7 +564,7 @@ static void vk_send_lists(vp_engine *engine) {
     vk_send_ints(engine, prune->start, host->start, keep + 1);
     if (members) vk_send_ints(engine, prune->list, host->list, members);
 }
-/* .. and writes their sums to out: f32 [early_keep, width] */
+/* writes the sums of the sent rows to out: f32 [early_keep, width] */
 static void vk_send_merged(vp_engine *engine, float *out, const float *from, int width) {
     const vk_pruning *pruning = &engine->pruning;
     const vk_prune_buffers *prune = &engine->buffers.prune;

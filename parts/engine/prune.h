@@ -75,8 +75,8 @@ typedef struct vk_prune_buffers {
     float *patch_keys;             /* f32 [max_views * vit_positions, vit_head_dim]: mean over heads */
     float *metric;                 /* f32 [image tokens, vit_head_dim]: mean over a token's patches */
     float *x;                      /* f32 [max_sequence, d_model] */
-    float *cs;                     /* f32 [VK_REGIONS_MAX, max_sequence, head_dim], for kept positions; .. */
-    float *cs_local;               /* .. and for blocks with a separate table */
+    float *cs;                     /* f32 [VK_REGIONS_MAX, max_sequence, head_dim], for kept positions */
+    float *cs_local;               /* the same for blocks with a separate table */
     int32_t *gone;                 /* [VK_REGIONS_MAX, max_sequence], for models with a window: as in vk_heads */
     int32_t *index, *list, *start; /* rows; members of rows, and the start of each row's members */
     int32_t *positions, *axes;     /* int32 [3, max_sequence], and zeros [head_dim / 2]: all pairs use one position */

@@ -146,7 +146,7 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
     }
 }
 
-/* the mark of token `index`; the sample stage produces the first token */
+/* the time mark of token `index`; the mark of the first token is the end of the sample stage */
 static int vk_token_mark(int index) { return index ? VP_STAGE_COUNT + index : VP_STAGE_SAMPLE + 1; }
 
 static void vk_decode_step(vp_engine *engine, const vp_request *request, int step) {

@@ -131,10 +131,10 @@ int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_
 /* loads an f32 vector or an in-type table */
 void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int columns, int wide);
 void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int width);
-/* loads a piece of a tensor, or a tensor [rows, k], into rows of a linear, starting at first_row, .. */
+/* loads a piece of a tensor, or a tensor [rows, k], into rows of a linear, starting at first_row */
 void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows,
                           const vk_piece *piece);
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows);
-/* .. with its bias, by the common prefix of both names */
+/* Loads rows of a linear layer with its bias; `prefix` is the common prefix of the two tensor names. */
 void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows);
 #endif

@@ -112,9 +112,9 @@ typedef struct vp_model_config {
     int32_t gated_gelu;    /* 1: the MLP's gate is tanh GELU instead of SiLU */
     /* 1: attention among the tokens of an image (vp_request.span_ends) is bidirectional */
     int32_t image_bidirectional;
-    int32_t sliding_window;  /* tokens that a token attends to, including itself; 0: all earlier ones .. */
-    uint64_t full_blocks;    /* .. bit b: block b attends to all, and uses rope_theta and rope .. */
-    double rope_local_theta; /* .. while blocks with a window use this, unscaled */
+    int32_t sliding_window;  /* tokens that a token attends to, including itself; 0: all earlier ones */
+    uint64_t full_blocks;    /* bit b: block b has no window, and uses rope_theta and rope */
+    double rope_local_theta; /* the theta of blocks with a window, unscaled */
     float clip_qkv;          /* q, k, v are clipped to -clip..clip; 0: not clipped */
     /* [vision_backbone.image_*]; vit_positions includes the class token */
     int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions;
@@ -135,8 +135,8 @@ typedef struct vp_model_config {
     int32_t vit_rms, vit_gated; /* vit_rms 1: RMS norms without bias; vit_gated 1: a
                                                                * SwiGLU MLP */
     int32_t vit_qk_norm;        /* 1: q and k have RMS norms over all heads */
-    int32_t vit_window;         /* side, in views, of the squares that limit attention; 0: no limit .. */
-    uint64_t vit_full_blocks;   /* .. bit b: block b attends to everything */
+    int32_t vit_window;         /* side of the attention windows in merged patches; 0: no windows */
+    uint64_t vit_full_blocks;   /* bit b: block b has no windows */
     /* number of features (vit_layers[1..]) that are added to image tokens after the first blocks of the language
      * model */
     int32_t deepstack_count;

@@ -262,8 +262,8 @@ typedef struct vp_prune {
     int32_t dominant, contextual; /* visionzip: both 0: kept tokens are split 54 to 10, as published */
     /* dart; per_pivot 0: keep / pivots, rounded down */
     int32_t pivot_image, pivot_text, per_pivot;
-    int32_t cut_count, layers[VP_PRUNE_CUTS_MAX]; /* pdrop: tokens are dropped before these blocks, .. */
-    double ratios[VP_PRUNE_CUTS_MAX];             /* .. and this share of the image tokens is kept at each */
+    int32_t cut_count, layers[VP_PRUNE_CUTS_MAX]; /* pdrop: tokens are dropped before these blocks */
+    double ratios[VP_PRUNE_CUTS_MAX];             /* share of the image tokens kept at each of them */
     /* number of image tokens in the prompt, if image_input_idx is not read (vp_engine_count); 0: all tokens of the
      * views */
     int32_t image_tokens;

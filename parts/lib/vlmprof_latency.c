@@ -638,7 +638,7 @@ static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stag
     return count;
 }
 
-/* The number of a stage's columns, with those of the caller in the first request; *any: a request with as many. */
+/* The number of a stage's columns, with those of the caller in the first request; *any: a request with that number. */
 static size_t vp_impl_latency_columns(vp_latency_features features, vp_latency_stage stage,
                                       const vp_latency_request *requests, vp_latency_request *any) {
     const int32_t own = requests->own_count;

@@ -111,7 +111,7 @@ typedef struct vp_latency_request {
     /* vision tokens dropped by pruning, 0 without it; and the number of active blocks that still get them */
     int32_t dropped_tokens;
     double full_blocks;
-    /* the caller's own inputs, equally many in all requests of a model, 0..VP_LATENCY_OWN: the last columns of each
+    /* the caller's own inputs, the same number in all requests of a model, 0..VP_LATENCY_OWN: the last columns of each
      * stage but of MEAN, with coefficients of any sign; physical ones of decode are multiplied by the steps */
     int32_t own_count;
     double own[VP_LATENCY_OWN];

@@ -336,7 +336,7 @@ static int64_t surplus_of(const vp_family *family, const struct audit_size *size
     vp_family_count(family, size->width_px, size->height_px, &count, NULL);
     return size->measured - size->by_rule - extra * (cause == AUDIT_ROWS ? count.rows : count.views);
 }
-/* Returns 1 if the counts are the rule's plus equally many tokens for each row or view, or the same share at each
+/* Returns 1 if the counts are the rule's plus the same number for each row or view, or the same share at each
  * size: separators, markers or another scale. */
 static int find_surplus(const struct audit_rule *rule, const struct evidence *evidence, struct audit_verdict *verdict) {
     const struct audit_size *sizes = evidence->sizes;

@@ -61,7 +61,7 @@ static int ask_filler(const struct twin_plan *plan, const struct twin_text *fill
 }
 
 /* ---- the text */
-/* Gets the tokens of the question without its image. Each question is sent once. */
+/* Gets the number of prompt tokens of the question without its image. Each question is sent once. */
 static int count_question(const struct twin_plan *plan, int64_t *tokens, char *reason, size_t capacity) {
     const uint64_t question = hash_text(HASH_START, plan->question.request.text);
     struct reply reply;

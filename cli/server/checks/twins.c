@@ -1,4 +1,4 @@
-/* twins.c: the cost of an image, measured from outside: a request with the image against a text with as many tokens. */
+/* twins.c: the cost of an image, measured from outside: a request with the image against a text of equal length. */
 #include "server/checks/twins.h"
 
 #include "base/document.h"

@@ -1,4 +1,4 @@
-/* twins.h: the cost of an image, measured from outside: a request with the image against a text with as many tokens.
+/* twins.h: the cost of an image, measured from outside: a request with the image against a text of equal length.
  * Requests whose prompts have the same number of tokens take the same time in the language model. Their TTFT therefore
  * differs by the image's preprocessing, upload and vision encoder. This file searches for such a text and evaluates
  * pairs of times. It sends nothing: server/checks/twin_pairs.h does. */
@@ -59,7 +59,7 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count);
 /* "T_image_outside": the result as an object. prompt_tokens and image_tokens are null if negative. */
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens);
 
-/* The names of the bases: "TTFT", "first_chunk", "server_prompt_ms". */
+/* The names of the compared times (enum twin_basis): "TTFT", "first_chunk", "server_prompt_ms". */
 extern const char *const TWIN_BASES[TWINS_BASES];
 
 /* Returns 1 if the whole range is below 0, which is impossible; `out` gets a line with the likely cause. */

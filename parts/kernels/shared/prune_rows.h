@@ -80,8 +80,8 @@ static void l_row_size(vk_queue *queue, float *out, const void *in, int rows, in
            width, ld, wide);
 }
 
-/* out f32 [rows, width] = row index[BLK] of f32 [.., ld], or row BLK where index is NULL, divided by its length, at
- * least 1e-8 */
+/* out f32 [rows, width] = row index[BLK] of f32 [.., ld], or row BLK if index is NULL, divided by its Euclidean
+ * norm (at least 1e-8) */
 KERNEL(k_unit_rows, float *out, const float *in, const int32_t *index, int width, int ld) {
     const float *row = in + (size_t)(index ? index[BLK] : (int32_t)BLK) * (size_t)ld;
     float sum = 0.0f, length;
@@ -98,7 +98,7 @@ static void l_unit_rows(vk_queue *queue, float *out, const float *in, const int3
            index, width, ld);
 }
 
-/* out f32 [count, rows]: the products of `count` rows f32 [count, width] with row BLK of f32 [rows, width] */
+/* out f32 [count, rows]: the dot products of `count` rows f32 [count, width] with row BLK of f32 [rows, width] */
 KERNEL(k_row_products, float *out, const float *left, const float *right, int count, int rows, int width) {
     EACH_WARP(j, count) {
         float sum = 0.0f;
