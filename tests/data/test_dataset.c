@@ -340,7 +340,7 @@ static void test_changed(void) {
     sample_free(&a);
     CHECK_INT(take(&d, 1, &a), EXIT_INPUT);
     CHECK(!a.record && !a.prompt && !a.tokens.ids);
-    CHECK(says("stderr", "rows.jsonl: line 3: the record changed since the sweep was planned"));
+    CHECK(says("stderr", "rows.jsonl: line 3: the record has changed since the sweep was planned"));
     write_text(in_folder("rows.jsonl"), "{\"id\": \"a\"");
     CHECK_INT(take(&d, 0, &a), EXIT_INPUT);
     CHECK(says("stderr", "rows.jsonl: the file changed while it was read"));
@@ -437,7 +437,7 @@ static void test_plan(void) {
     write_text(in_folder("p.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"metric\": \"anls\"}\n");
     EXITS(cli(PLAN "%F/p.jsonl"), 0, out, "metric anls (of the first record's \"metric\")");
     write_text(in_folder("p.jsonl"), "{\"question\": \"a?\", \"metric\": \"mcq_lmms\"}\n");
-    EXITS(cli(PLAN "%F/p.jsonl"), 0, err, "\"metric\" mcq_lmms is not a rule of vlmprof: answers are scored by vqa_seed");
+    EXITS(cli(PLAN "%F/p.jsonl"), 0, err, "\"metric\" mcq_lmms is not one of vlmprof's rules: answers are scored by vqa_seed");
     CHECK(last.out && strstr(last.out, "no answers, so nothing is scored"));
 }
 static void test_same_rejections(void) {

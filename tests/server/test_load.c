@@ -105,8 +105,8 @@ static void test_decisions(void) {
     EXITS(run("best %%F/b --budget_ms 1000 --at speed=7"), 2, err, "no file has this knob");
     EXITS(run("best %%F/b --most request_rate --limit ttft:60 accuracy:0.9"), 0, out, "unchanged rate=60");
     CHECK(strstr(last.out, "unchanged rate=60") && strstr(last.out, "yes") < strstr(last.out, "unchanged rate=160"));
-    EXITS(run("best %%F/b --most request_rate --limit ttft:1"), 1, err, "no configuration is shown to keep the limits");
-    EXITS(run("best %%F/b --most tier --limit ttft:1"), 2, err, "has no number of this knob");
+    EXITS(run("best %%F/b --most request_rate --limit ttft:1"), 1, err, "no configuration reliably meets the limits");
+    EXITS(run("best %%F/b --most tier --limit ttft:1"), 2, err, "has no numeric value for this knob");
     EXITS(run("best %%F/b --most request_rate --limit speed:1"), 2, err, "expected ttft:MS");
     EXITS(run("best %%F/b --most request_rate --limit ttft:60 --json"), 0, out, "\"keeps_limits\": \"yes\"");
     check_case("compare says WORSE when answers get worse under load, though they come faster");
