@@ -1277,7 +1277,7 @@ static vp_result vp_impl_choose(const vp_geometry *geometry, const vp_impl_grid 
         case VP_TILE_TOKENS:
             if (vp_select_crops(geometry, options->vision_tokens, &crops) != VP_OK) {
                 return vp_error_set(error, VP_ERR_RANGE, -1, "vision_tokens",
-                                    "must be positive and mean at most 65536 crops");
+                                    "must be positive and allow at most 65536 crops");
             }
             return vp_impl_exact(grid, crops, aspect, tiling);
         case VP_TILE_CROPS:

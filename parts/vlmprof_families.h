@@ -1959,7 +1959,7 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         if (strcmp(name, "crop_to_patches")
             || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
             return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, name,
-                                "has an unusual value: the counts for it are not known");
+                                "has an unusual value, for which the counts are not known");
         family->value[VP_SLOT_MIN] = family->value[VP_SLOT_MAX] = 1;
         vp_impl_family_derive(family);
     }

@@ -31,7 +31,7 @@ int make_folder(const char *path) {
         *end = 0;
         if (mkdir(prefix, 0777) && (errno != EEXIST || !is_folder(prefix))) {
             int code = complain(EXIT_OUTPUT, "%s: cannot create the folder: %s", prefix,
-                                errno == EEXIST ? "a file of this name exists" : strerror(errno));
+                                errno == EEXIST ? "a file with this name exists" : strerror(errno));
             free(prefix);
             return code;
         }

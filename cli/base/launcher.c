@@ -41,8 +41,8 @@ static vp_result read_number(const struct source *source, const char *name, int3
         *out = (int32_t)value;
         return VP_OK;
     }
-    snprintf(words, sizeof words, "is \"%.200s\"; expected a number of 0 or more: use a launcher that sets it, or "
-                                  "unset it",
+    snprintf(words, sizeof words, "is \"%.200s\"; expected an integer of at least 0: use a launcher that sets it "
+                                  "correctly, or unset it",
              text);
     return vp_error_set(source->error, VP_ERR_FORMAT, -1, name, words);
 }

@@ -13,7 +13,7 @@
 #define OPTION_MAX_NEW_TOKENS {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "longest answer in tokens"}
 #define OPTION_COLD \
     {"cold", FLAG, NULL, NULL, 0, 0, NULL, \
-     "skip the warm-up: the first timed run includes start-up costs, and no other request is sent"}
+     "skip the warm-up: the first timed run includes start-up costs, and no request is sent before it"}
 
 #define OPTION_MODEL \
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
@@ -25,10 +25,10 @@
      .excludes = "model endpoint"}
 #define OPTION_PREPROCESS \
     {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", \
-     "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier", OF_ENGINE}
+     "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, with crops set by --tier", OF_ENGINE}
 #define OPTION_TIER \
     {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", \
-     "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier", \
+     "number of crops: low 1-3, medium 4-8, high 9-15; implies --preprocess tier", \
      .excludes = "crops vision_tokens endpoint"}
 #define OPTION_MAX_CROPS \
     {"max_crops", COUNT, "N", "12", 1, 1024, NULL, \
@@ -49,39 +49,39 @@
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values", .excludes = "json"}
 #define OPTION_IMPORTANCE_SCORES_FILE \
     {"importance_scores_file", TEXT, "FILE", NULL, 0, 0, NULL, \
-     "JSON {\"block\": score}: the first and last blocks run, then the blocks with the best scores", OF_ENGINE}
+     "JSON {\"block\": score}: keep the first and last blocks, and the highest-scoring others", OF_ENGINE}
 #define OPTION_IGNORE_EOS \
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always generate max_new_tokens tokens"}
 #define WEIGHTS_NAMES "bf16 fp32 int8 int4"
 #define OPTION_WEIGHTS \
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
-     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks in integers, one scale per 32 " \
-     "values of a row", \
+     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: integer weights in the language model's blocks, with one " \
+     "scale per 32 values of a row", \
      OF_ENGINE}
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
-     "weights of the output head, independent of --weights; bf16: like the rest of the model", OF_ENGINE}
+     "weight type of the output head; --weights int8 and int4 do not affect it; bf16: not quantized", OF_ENGINE}
 #define OPTION_VISION_WEIGHTS \
     {"vision_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
-     "weights of the linear layers of tower and connector, independent of --weights; bf16: like the rest of the " \
-     "model", OF_ENGINE}
+     "weight type of the vision tower's and connector's linear layers; --weights int8 and int4 do not affect it; " \
+     "bf16: not quantized", OF_ENGINE}
 #define ACTIVATIONS_NAMES "auto bf16 int16 int8"
 /* of run and of sweep */
 #define OPTION_ACTIVATIONS(kind, value, usual, words, more) \
     {"activations", kind, value, usual, 0, 0, words, \
-     "inputs of int8 and int4 weights in prompts and images" more ": bf16 (unchanged; weights become bf16, slower), " \
-     "int16 or int8 (if the CPU has such products), auto (the fastest that it has); decode steps always have 16-bit " \
-     "integers", OF_ENGINE}
+     "input type of int8 and int4 weights in prefill and vision" more ": bf16 (unchanged; weights " \
+     "are converted to bf16, which is slower), int16 or int8 (if the CPU supports it), auto (the fastest supported " \
+     "one); decode steps always use int16", OF_ENGINE}
 /* How the data of a sweep are read. */
 #define OPTIONS_OF_DATA \
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, \
-     "VQA v2's answers (default: the file of the official name in the questions' folder)"}, \
+     "VQA v2's answers (default: the official file name, in the questions' folder)"}, \
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, \
-     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"}, \
-    {"allow_outside", FLAG, NULL, NULL, 0, 0, NULL, "image names may leave that folder with .."}
+     "folder for relative image paths; for VQA v2, COCO_val2014_*.jpg are in it or in its subfolder val2014"}, \
+    {"allow_outside", FLAG, NULL, NULL, 0, 0, NULL, "allow image paths that leave the image folder via .."}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
-     "seed of synthetic weights, data sampling and caption prompts"}
+     "seed for synthetic weights, data sampling and caption prompts"}
 #define OPTION_DEVICE \
     {"device", TEXT, "D", "auto", 0, 0, NULL, "auto (the first GPU, otherwise the CPU), cpu, cuda or cuda:N", OF_ENGINE}
 #define OPTION_THREADS \
@@ -91,10 +91,10 @@
      OF_ENGINE}
 #define OPTION_GPU \
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
-     "GPU switches: library (every product by cuBLAS, none by vlmprof's kernels), events (profiles use events even " \
-     "if CUPTI could time the launches); not measured yet: dependent (decode kernels fetch weights while the last " \
-     "one runs), wgmma (Hopper: experts by wgmma, not mma.sync), tuned (the fastest of 8 cuBLAS algorithms per " \
-     "shape, timed in the warm-up). GPU kernels for int8 and int4 are not measured yet either", \
+     "GPU switches: library (cuBLAS for every matrix product, instead of vlmprof's kernels), events (profiles use " \
+     "events even if CUPTI could time the launches); not measured yet: dependent (decode kernels fetch weights while " \
+     "the previous one runs), wgmma (Hopper: experts use wgmma, not mma.sync), tuned (the fastest of 8 cuBLAS " \
+     "algorithms per shape, timed in the warm-up). GPU kernels for int8 and int4 are not measured yet either", \
      OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
@@ -104,7 +104,7 @@
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
      "x axis of accuracy plots: a latency, or the energy of a request or of an output token (GPU)"}
 #define OPTION_RESAMPLES \
-    {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "bootstrap resamples of the samples"}
+    {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "number of bootstrap resamples"}
 #define OPTION_JSON \
     {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
 #define OPTION_JSON_LINES \
@@ -118,20 +118,20 @@
     {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "maximum number of rows in the table"}
 #define OPTION_GROUP_BY \
     {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
-     "group operations by: none, or some of shape stage part (of the model) block step (of decoding) place (line)"}
+     "group operations by: none, or any of shape stage part (of the model) block step (of decoding) place (line)"}
 #define OPTION_RECORD_SHAPES \
     {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "record shapes in traces"}
 #define OPTION_PROFILE_MEMORY \
-    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, "memory columns, the engine's memory, and memory in traces"}
+    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, "show memory in the table and in traces, and the engine's memory"}
 #define OPTION_WITH_STACK \
     {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
-     "source lines and the ranges around each operation, in the table and in traces"}
+     "show source lines and the ranges around each operation, in the table and in traces"}
 /* All rows that select the contents of the profiler's table of operations. */
 #define OPTIONS_OF_OPERATIONS \
     OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK
-#define OPTIONS_OF_ALL \
-    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "only print errors on stderr; sweep and merge also omit their table"}, \
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
+#define OPTIONS_OF_ALL OPTIONS_WITH_QUIET("print only errors on stderr, no warnings or progress")
+#define OPTIONS_WITH_QUIET(words) \
+    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, words}, {"help", FLAG, NULL, NULL, 0, 0, NULL, "show this help"}
 /* A row that is not an option: the title of the following options in the help. */
 #define OPTION_GROUP(title) \
     {title, GROUP, NULL, NULL, 0, 0, NULL, NULL}

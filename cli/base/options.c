@@ -447,7 +447,7 @@ int outputs_check(const struct options *options) {
         }
         if (input)
             return complain(EXIT_USAGE, "--%s %s would overwrite %s%s: give another name", rows[i].name, output,
-                            is_folder(input) ? "a file of the input " : "the input ", input);
+                            is_folder(input) ? "a file in the input folder " : "the input ", input);
     }
     return 0;
 }

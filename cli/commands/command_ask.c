@@ -34,8 +34,7 @@ static const struct option_spec ASK_OPTIONS[] = {
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL,
      "ask the server not to use its prompt cache (by cache_prompt or cache_salt, which hosted servers may reject)"},
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "also count the image's tokens by the rule of this model family; its keys are options (--max_pixels N), as in "
-     "tile"},
+     "also count the image's tokens by this model family's rule; its keys are options (--max_pixels N), as in tile"},
     OPTION_GROUP("the question"),
     OPTION_PROMPT,
     OPTION_MAX_NEW_TOKENS,
@@ -208,10 +207,10 @@ static int served_twins(const struct options *options, struct served_run *state)
 
 /* ---- doubts about the results */
 static void warn_of_cache(const struct options *options, struct served_run *state) {
-    const char *advice = is_given(options, "no_cache")                           ? "--no_cache has no effect here"
-                         : state->image_count && is_given(options, "same_image") ? "it would not happen without "
+    const char *advice = is_given(options, "no_cache")                           ? "--no_cache did not prevent it"
+                         : state->image_count && is_given(options, "same_image") ? "this would not happen without "
                                                                                    "--same_image"
-                                                                                 : "--no_cache may avoid that";
+                                                                                 : "--no_cache may prevent this";
     int32_t count = 0, first = 0;
     for (int32_t i = 0; i < state->timed.count; i++)
         if (is_prompt_cached(&state->timed.runs[i]) && !count++) first = i;
@@ -260,10 +259,10 @@ static void warn_of_dropped_image(struct served_run *state) {
         if (tokens > most) most = tokens;
     }
     if (state->image_count && prompt < most)
-        text_list_add(&state->timed.warnings, "the prompts of equal requests have %lld to %lld tokens: the server "
+        text_list_add(&state->timed.warnings, "identical requests have prompts of %lld to %lld tokens: the server "
                       "dropped an image in some; run vlmprof audit --repeat 10", (long long)prompt, (long long)most);
     if (!state->family || prompt < 0 || prompt >= rule_sum(state)) return;
-    text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, but by the rule of %s the image%s alone "
+    text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, but by %s's rule the image%s alone "
                   "ha%s %lld: the server dropped %s or does not count %s; run vlmprof audit", (long long)prompt,
                   state->family, state->image_count == 1 ? "" : "s", state->image_count == 1 ? "s" : "ve",
                   (long long)rule_sum(state), state->image_count == 1 ? "it" : "them",
@@ -274,9 +273,9 @@ static void warn_of_rate(struct served_run *state) {
     const double rate = range_of_runs(state->timed.runs, state->timed.count, term_of, TERM_DECODE_RATE).median;
     if (rate > CREDIBLE_TOKENS_PER_S)
         text_list_add(&state->timed.warnings, "%.0f tokens/s is not credible, because no server decodes that fast: the "
-                                              "answer was buffered and came all at once (by a proxy, or by a server "
-                                              "that does not stream), so TTFT is the time of the whole answer, and "
-                                              "TPOT means nothing", rate);
+                                              "answer was buffered (by a proxy, or by a server that does not stream) "
+                                              "and came all at once, so TTFT is the time of the whole answer, and TPOT "
+                                              "is meaningless", rate);
 }
 static void served_warn(const struct options *options, struct served_run *state) {
     vp_noise_summary noise = state->timed.noise;
@@ -293,7 +292,7 @@ static void served_warn(const struct options *options, struct served_run *state)
     for (int32_t i = 0; i < state->timed.count; i++) {
         const struct served *served = state->timed.runs[i].served;
         if (served->attempts > 1)
-            text_list_add(&state->timed.warnings, "run %d took %d attempts: its times are from the last one", i + 1,
+            text_list_add(&state->timed.warnings, "run %d took %d attempts: its times are the last one's", i + 1,
                           served->attempts);
         new_count += served->is_new_connection;
         if (is_given(options, "ignore_eos") && served->usage.completion_tokens >= 0
@@ -303,12 +302,12 @@ static void served_warn(const struct options *options, struct served_run *state)
     }
     if (new_count)
         text_list_add(&state->timed.warnings,
-                      "%d of %d runs opened a new connection%s; T_client_delay includes connecting",
+                      "%d of %d runs opened a new connection%s; T_client_delay includes the time to connect",
                       new_count, state->timed.count, new_count > 1 ? " because the server had closed the previous "
                                                                      "one" : "");
     if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0
         && state->timed.runs[0].served->usage.image_tokens != rule_sum(state))
-        text_list_add(&state->timed.warnings, "the server counts %lld image tokens, but the rule of %s counts %lld",
+        text_list_add(&state->timed.warnings, "the server counts %lld image tokens, but %s's rule counts %lld",
                       (long long)state->timed.runs[0].served->usage.image_tokens, state->family,
                       (long long)rule_sum(state));
     /* a server on this machine counts as one of the other processes */
@@ -348,7 +347,7 @@ static void print_head(const struct served_run *state) {
             print_plain(", resized from %dx%d", file->width_px, file->height_px);
         print_plain("; sent as %s, %zu bytes", picture->media_type, picture->byte_count);
         if (state->family && state->image_count > 1)
-            print_plain("; %lld tokens by the rule of %s", (long long)state->tokens_by_rule[i], state->family);
+            print_plain("; %lld tokens by %s's rule", (long long)state->tokens_by_rule[i], state->family);
         print_plain("\n");
     }
 }
@@ -364,7 +363,7 @@ static void print_tokens(const struct served_run *state) {
         print_plain(state->image_count == 1 ? ", text and image; the server does not report the image's share"
                                             : ", text and images; the server does not report the images' share");
     if (state->family)
-        print_plain("; by the rule of %s, the image%s %lld", state->family, state->image_count == 1 ? " has" : "s have",
+        print_plain("; by %s's rule, the image%s %lld", state->family, state->image_count == 1 ? " has" : "s have",
                     (long long)rule_sum(state));
     if (usage->cached_tokens >= 0)
         print_plain("\ncache    %s prompt tokens came from the server's cache\n",
@@ -384,7 +383,7 @@ static void print_server_timings(const struct served *served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     if (served->timings && parse_json(&parsed, served->timings, strlen(served->timings), NULL) == VP_OK
         && node_is(&parsed.json, 0, VP_JSON_OBJECT) && parsed.json.nodes[0].count) {
-        print_plain("\nthe server's own measurements of run 1, under its names\n");
+        print_plain("\nthe server's own measurements of run 1, under the server's names\n");
         for (uint32_t i = 1, member = 0; member < parsed.json.nodes[0].count;
              member++, i = parsed.json.nodes[i + 1].end) {
             struct text_buffer value = {NULL, 0, 0};
@@ -417,20 +416,20 @@ static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
     if (!state->twins.count) return;
-    print_plain("\nimage from outside: %s of the image's request minus that of a text with as many prompt tokens, "
-                "%lld\n", BASES[result->basis], (long long)state->twins.prompt_tokens);
+    print_plain("\nimage from outside: %s of the image request minus that of a text request with the same number of "
+                "prompt tokens, %lld\n", BASES[result->basis], (long long)state->twins.prompt_tokens);
     print_plain("%-19s %s ms   preprocessing, upload and vision encoder; the image adds %lld tokens to the "
                 "prompt%s\n", "T_image_outside",
                 number_measured(result->difference.median, result->difference.low, result->difference.high).text,
                 (long long)state->twins.image_tokens, result->adjusted ? "; adjusted" : "");
     if (result->difference.low <= 0 && result->difference.high >= 0)
         print_plain("%-19s the interval contains 0, so the image may cost nothing: raise --twins\n", "");
-    print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor); medians, whose difference "
-                "is not the median difference\n",
+    print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor); these are medians; their "
+                "difference is not the median of the differences\n",
                 "TTFT", ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
                 ms_text(result->floor_ms, text[2]));
     if (result->upload_ms >= UPLOAD_LEAST_MS)
-        print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
+        print_plain("%-19s %s from the first to the last byte of the image request\n", "upload",
                     ms_text(result->upload_ms, text[0]));
     print_compared("first chunk", result->image_chunk_ms, result->text_chunk_ms, result->chunk_difference_ms);
     print_compared("server's prompt", result->image_prompt_ms, result->text_prompt_ms, result->prompt_difference_ms);
@@ -530,7 +529,7 @@ static int run_command(const struct options *options) {
     if (!code) code = runs_measure(&server, (int32_t)number_of(options, "num_runs"), 0, &state.timed);
     if (code && state.timed.count) { /* the runs before it are still printed */
         failed = code;
-        code = complain(0, "run %d of %d failed: the results are those of the %d before it", state.timed.count + 1,
+        code = complain(0, "run %d of %d failed: the results cover the %d before it", state.timed.count + 1,
                         state.timed.capacity, state.timed.count);
     }
     /* not before the runs, because it would already connect */

@@ -31,12 +31,12 @@ static const struct option_spec AUDIT_OPTIONS[] = {
     OPTION_GROUP("the rule"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
      "the model family, or its Hugging Face id; its keys are options (--max_pixels N), as in tile, for a server with "
-     "other settings (default: guessed from the server's names for its model)"},
+     "other settings (default: guessed from the server's name for its model)"},
     OPTION_GROUP("the images"),
     {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL,
-     "number of sizes to send, chosen at the edge cases of the rule: 12 to 1000"},
+     "number of image sizes to send, 12 to 1000; they are chosen at the rule's edge cases"},
     {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "maximum number of pixels per image"},
-    {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead", .excludes = "images image_pixels"},
+    {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "send these sizes instead", .excludes = "images image_pixels"},
     {"repeat", COUNT, "N", "1", 1, 1000, NULL,
      "send images of each size N times; a server that drops some of them counts fewer tokens in some requests"},
     OPTION_GROUP("output"),
@@ -142,7 +142,7 @@ static int find_family(const struct options *options, struct audit *audit) {
     if ((code = open_server(options, audit)) != 0) return code;
     const vp_family_preset *family = endpoint_family(&audit->endpoint, &name);
     if (!family)
-        return complain(EXIT_USAGE, "audit needs --family NAME: no family is known by the model's name %.200s; vlmprof "
+        return complain(EXIT_USAGE, "audit needs --family NAME: no family matches the model's name %.200s; vlmprof "
                         "tile --list_families shows all", audit->endpoint.model);
     vp_family_default(family, &audit->rule->family);
     text_list_add(&audit->notes, "the family %s was guessed from the model's name %.300s; --family sets another",
@@ -167,7 +167,7 @@ static int make_rules(const struct options *options, struct audit *audit) {
         vp_error error = {VP_OK, -1, "", ""};
         const vp_result result = audit_set_knob(audit->rule, &audit->setting[i], &error);
         if (result == VP_ERR_NOT_FOUND)
-            text_list_add(&audit->notes, "%s: the rule of %s has no such knob", audit->setting[i].path,
+            text_list_add(&audit->notes, "%s: %s's rule has no such knob", audit->setting[i].path,
                           audit->rule->family.preset->name);
         else if (result != VP_OK) return complain_result(EXIT_USAGE, "--request_knob", result, &error);
     }
@@ -350,7 +350,7 @@ static void judge_repeats(struct audit *audit) {
         if (asked->fewer && !first) first = asked;
     }
     if (first)
-        text_list_add(&audit->dropped, "image dropped at times: %zu of %zu requests have fewer prompt tokens than "
+        text_list_add(&audit->dropped, "image sometimes dropped: %zu of %zu requests have fewer prompt tokens than "
                       "others of their size; the first is %dx%d: %lld instead of %lld", fewer, requests,
                       first->corner.width_px, first->corner.height_px, (long long)first->least,
                       (long long)first->usage.prompt_tokens);

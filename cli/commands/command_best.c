@@ -19,19 +19,19 @@
 static const struct option_spec BEST_OPTIONS[] = {
     OPTION_GROUP("what to compare"),
     OPTION_LATENCY,
-    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must meet the budget"},
+    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile of latency that must meet the budget"},
     OPTION_RESAMPLES,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},
     {"at", TEXTS, "KNOB=VALUE...", NULL, 0, 0, NULL,
-     "only configurations with these values of knobs, such as request_rate=4"},
+     "only configurations with these knob values, such as request_rate=4"},
     OPTION_GROUP("limits"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "latency budget in ms"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "minimum accuracy, such as 0.6"},
     {"most", TEXT, "KNOB", NULL, 0, 0, NULL,
      "instead of a budget: the measured configuration with the largest value of a numeric knob, such as request_rate, "
-     "that keeps every --limit", .needs = "limit", .excludes = "budget_ms min_accuracy"},
+     "that meets every --limit", .needs = "limit", .excludes = "budget_ms min_accuracy"},
     {"limit", TEXTS, "WHAT:VALUE...", NULL, 0, 0, NULL,
-     "with --most: ttft:MS and e2e:MS at the --percentile, accuracy:SHARE", .needs = "most"},
+     "with --most: ttft:MS and e2e:MS, both at the --percentile, and accuracy:SHARE", .needs = "most"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -233,7 +233,7 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                 pick->within_samples, number_percent(pick->within_low).text, number_percent(pick->within_high).text);
     if (!isfinite(point->within_budget)) print_plain("\n");
     else
-        print_plain("; the %s meets it in %s %% of %zu resamples; the best one in %s %%\n", of,
+        print_plain("; the %s meets it in %s %% of %zu resamples; this is the best configuration in %s %%\n", of,
                     number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
     print_cached(&results->files[tradeoff->group->paired[pick->config]]);
     if (pick->has_runner_up)
@@ -332,7 +332,7 @@ static int best_of_group(const struct options *options, const struct results *re
 enum { LIMIT_TTFT, LIMIT_E2E, LIMIT_ACCURACY, LIMIT_COUNT };
 enum verdict { KEPT, BROKEN, OPEN }; /* OPEN: the interval contains the limit, or there is none */
 static const char *const LIMIT_NAMES[] = {"ttft", "e2e", "accuracy"};
-static const char *const VERDICTS[] = {"yes", "no", "not shown"};
+static const char *const VERDICTS[] = {"yes", "no", "undecided"};
 struct most_row {
     char configuration[160];
     double value;
@@ -388,15 +388,15 @@ static int print_most(const struct options *options, const struct most_row *rows
          .range_key = "T_total_interval", .is_measured = 1},
         {CELL_ESTIMATE(struct most_row, values[LIMIT_ACCURACY]), "accuracy", "accuracy",
          .range_key = "accuracy_interval"},
-        {CELL(struct most_row, verdict), "keeps_limits", "keeps the limits"}};
+        {CELL(struct most_row, verdict), "keeps_limits", "meets the limits"}};
     const struct table table = TABLE(columns, rows, count, NULL, 0);
     const char *percentile = percentile_text(report_settings_of(options).percentile);
     struct document document = {NULL, 0, NULL};
     vp_json_writer writer;
     if (!is_given(options, "json")) {
         document_add_table(&document, &table);
-        document_text(&document, BLOCK_LINE, "%s of the times, with 95 %% intervals; not shown: an interval contains a "
-                                             "limit, or there are too few requests for one", percentile);
+        document_text(&document, BLOCK_LINE, "%s of the times, with 95 %% intervals; undecided: an interval contains a "
+                                             "limit, or there are too few requests for an interval", percentile);
         return print_document(&document);
     }
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
@@ -420,7 +420,7 @@ static int most_of_group(const struct options *options, const struct results *re
         struct most_row *row = &rows[i];
         if (knob < KNOB_COUNT && knob_is_set(&file->knobs, knob)) knob_value_text(&file->knobs, knob, text);
         if (vp_number_parse(text, strlen(text), &row->value) != VP_OK)
-            code = complain(EXIT_USAGE, "--most %.60s: %.300s has no number of this knob", name, file->path);
+            code = complain(EXIT_USAGE, "--most %.60s: %.300s has no numeric value for this knob", name, file->path);
         report_full_name(results, file, row->configuration);
         row->values[LIMIT_TTFT] = time_of(file, METRIC_TTFT, settings->percentile);
         row->values[LIMIT_E2E] = time_of(file, METRIC_TOTAL, settings->percentile);
@@ -438,7 +438,7 @@ static int most_of_group(const struct options *options, const struct results *re
         code = print_most(options, rows, group->count, name, warnings);
     }
     if (!code && rows->keeps != KEPT)
-        code = complain(EXIT_WORK, "best: no configuration is shown to keep the limits");
+        code = complain(EXIT_WORK, "best: no configuration reliably meets the limits");
     free(rows);
     return code;
 }

@@ -22,7 +22,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "accuracies that differ by less count as the same (1 is "
                                                            "0.01)"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
-     "compare even if this differs: device, clocks, model, weights, data, seed, runs, timing, images ..; noise: even "
+     "compare even if these differ: device, clocks, model, weights, data, seed, runs, timing, images ..; noise: even "
      "if the machine was not quiet; all: any of these"},
     OPTION_GROUP("output"),
     {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print the comparisons that are INCONCLUSIVE"},
@@ -603,7 +603,7 @@ static void warn_of_drift(struct comparison_job *job) {
     const struct compared_row *row = &job->rows[i];
     text_list_add(&job->warnings,
                   "the difference drifts: in %s, B began %s %% %s than A and ended %s %% %s, so the machine changed "
-                  "between or during the sweeps. More samples do not help: measure A and B in turns",
+                  "between or during the sweeps. More samples will not help: measure A and B alternately",
                   compared_name(row->which), number_percent(fabs(row->began)).text,
                   row->began < 0 ? "faster" : "slower", number_percent(fabs(row->ended)).text,
                   row->ended < 0 ? "faster" : "slower");
@@ -774,23 +774,23 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(
         document, BLOCK_LINE,
         "differences (B minus A) are paired by sample and have 95 %% intervals; SAME: within +-%.3g %% for latencies, "
-        "+-%.3g points for accuracy; changed: excludes 0",
+        "+-%.3g points for accuracy; changed: the interval excludes 0",
         100 * job->margin, 100 * job->accuracy_margin);
     document_text(document, BLOCK_LINE,
                   "verdicts are corrected for %s%zu comparison%s together (Holm, 5 %%)%s; where the 95 %% interval "
-                  "would say more, one that is corrected for all of them is printed", *repeats || job->family == 1
+                  "would claim more, the corrected one is printed", *repeats || job->family == 1
                   ? "" : "all ", job->family, plural_s((int64_t)job->family), repeats);
     document_text(document, BLOCK_LINE, "an accuracy that is equal in all pairs does not affect the overall verdict");
     document_text(document, BLOCK_LINE,
-                  "accuracy of right or wrong answers: Tango's interval, extended to 0 unless McNemar's test agrees; "
-                  "of scores with a known range: Gaffke's interval of a bounded mean%s",
-                  job->has_unknown_range ? "; of scores with an unknown range: Student's t" : "");
+                  "accuracy if answers are right or wrong: Tango's interval, extended to 0 unless McNemar's test "
+                  "agrees; if scores have a known range: Gaffke's interval for a bounded mean%s",
+                  job->has_unknown_range ? "; if they have an unknown range: Student's t" : "");
     document_text(
         document, BLOCK_LINE,
         "a latency's means are geometric, and its difference is the geometric mean of the ratios B/A of all samples, "
-        "minus 1, so that every sample has the same weight; consecutive samples are correlated, so "
-        "fewer count as independent; the interval contains both ends of a drift, and a factor of %d if other programs "
-        "ran", NOISE_FACTOR);
+        "minus 1, so that every sample has the same weight; consecutive samples are correlated, so fewer count as "
+        "independent; the interval covers both ends of a drift, and is widened by a factor of %d on each side if other "
+        "programs ran", NOISE_FACTOR);
 }
 enum { WORTH_SAMPLES = 10000 }; /* if more are needed, measuring is not worth it */
 static void put_comparison(vp_json_writer *writer, const struct comparison_job *job, size_t index) {
@@ -843,7 +843,7 @@ static void write_open(struct document *document, const struct comparison_job *j
     const size_t open = verdict->count[SAYS_INCONCLUSIVE];
     static const char *const whys[] = {
         "need a quieter machine; more samples would not settle them",
-        "drift; more samples would not settle them, measure A and B in turns",
+        "drift; more samples would not settle them: measure A and B alternately",
         "have no spread, so no interval; more samples of this kind would not settle them"};
     size_t counts[3] = {0, 0, 0}, known = 0;
     for (size_t i = 0; i < job->count; i++) {

@@ -17,12 +17,12 @@
 static const struct option_spec FIT_OPTIONS[] = {
     OPTION_GROUP("model"),
     {"features", CHOICE, "KIND", "physical", 0, 0, "physical seed mean",
-     "features of the model: the work of the hardware, the experiments' inputs, or none"},
+     "terms of the model: physical (work, such as blocks*sequence), seed (settings, such as top_k), mean (constant)"},
     {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, "number of experts, if the files do not contain it"},
     OPTION_GROUP("output"),
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "file for the model (short: -o)"},
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for e3_latency_estimator.json, which has the same model and "
-                                                  "its errors"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for e3_latency_estimator.json, which contains the same model "
+                                                  "and its prediction errors"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -135,7 +135,7 @@ static void write_fit(struct document *document, const struct estimator *estimat
                   "predicted: the " ESTIMATE_LOCATION " time of requests with these inputs; measured: each sample's "
                   ESTIMATE_LOCATION " over its runs; bias: the " ESTIMATE_LOCATION " of predicted - measured");
     document_text(document, BLOCK_LINE,
-                  "baselines: seed: linear in the experiments' inputs; mean: the " ESTIMATE_LOCATION
+                  "baselines: seed: linear in the settings (vision_tokens, top_k, ..); mean: the " ESTIMATE_LOCATION
                   " of the fitted rows");
     if (isfinite(evaluation->noise))
         document_text(
@@ -159,7 +159,7 @@ static int fit_engine(const struct options *options, const struct results *resul
     code = own_knobs_find(results, &estimator->own)
                ? measurements_make(number_of(options, "num_experts"), results, &experts, &estimator->own, &measurements,
                                    &estimator->warnings)
-               : complain(EXIT_USAGE, "the files' own knobs have too many values for one model, which takes %d: fit "
+               : complain(EXIT_USAGE, "the files' own knobs have too many values for one model, which allows %d: fit "
                                       "them separately", VP_LATENCY_OWN);
     if (!code) code = estimator_make(&measurements, results, (vp_latency_features)kind, experts, estimator);
     if (!code) code = estimator_evaluate(&measurements, estimator->model.features, &evaluation);

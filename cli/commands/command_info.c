@@ -158,17 +158,17 @@ static void print_model(const struct model *model, const struct holdings *holdin
                 model->class_name, model->synthetic ? ", random weights" : "");
     char heads[48] = "";
     if (config->kv_head_count != config->head_count)
-        snprintf(heads, sizeof heads, " (%d of keys and values)", config->kv_head_count);
+        snprintf(heads, sizeof heads, " (%d for keys and values)", config->kv_head_count);
     print_plain("language    %d blocks of width %d, %d heads%s; ", config->block_count, config->d_model,
                 config->head_count, heads);
     if (config->expert_count)
         print_plain("%d experts of width %d, top_k %d; ", config->expert_count, config->expert_dim, config->top_k);
     else print_plain("mlp %d; ", config->mlp_dim);
-    print_plain("%d positions at most\n", config->max_positions);
+    print_plain("at most %d positions\n", config->max_positions);
     if (config->vit_block_count)
         print_plain("vision      %d blocks of width %d (%d used), %d heads, mlp %d\n", config->vit_block_count,
                     config->vit_width, config->vit_blocks_needed, config->vit_head_count, config->vit_mlp_dim);
-    print_plain("tokenizer   %lld tokens; %d rows of embeddings\n", (long long)holdings->tokens,
+    print_plain("tokenizer   %lld tokens; %d embedding rows\n", (long long)holdings->tokens,
                 config->embedding_size + config->additional_vocab_size);
     print_plain("parameters  %.4g M: vision %.4g M, experts %.4g M, other LLM %.4g M, embeddings and head %.4g M\n",
                 (double)holdings->parameters / 1e6, (double)holdings->parts[PART_VISION] / 1e6,
@@ -183,7 +183,7 @@ static void print_model(const struct model *model, const struct holdings *holdin
                     (double)model->file_bytes / 1e9);
     }
     for (int fp32 = 0; fp32 < 2; fp32++)
-        print_plain("%-11s weights %.4g GB, KV cache %lld bytes a token (%.4g GB for all positions), and buffers\n",
+        print_plain("%-11s weights %.4g GB, KV cache %lld bytes per token (%.4g GB for all positions), and buffers\n",
                     fp32 ? "  fp32" : "  bf16", (fp32 ? 4 : 2) * (double)holdings->parameters / 1e9,
                     (long long)cache_bytes(model, fp32),
                     (double)cache_bytes(model, fp32) * config->max_positions / 1e9);

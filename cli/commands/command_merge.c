@@ -20,7 +20,7 @@ static const struct option_spec MERGE_OPTIONS[] = {
      "write the available results; missing ranks and points are counted in the files"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
      "a JSON object on stdout instead of the table: files, P50s, accuracies, warnings"},
-    OPTIONS_OF_ALL,
+    OPTIONS_WITH_QUIET("print only errors on stderr, and no table"),
 };
 
 /* Prints the summary as JSON. Returns 0 or an exit code. */
@@ -48,7 +48,7 @@ static int run_command(const struct options *options) {
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = ranks_read_folder(&index, options->operands[i], NULL);
     if (!code && !index.file_count)
-        code = complain(EXIT_INPUT, "%s contains no journal of a sweep", options->operands[0]);
+        code = complain(EXIT_INPUT, "%s contains no sweep journal", options->operands[0]);
     if (!code) code = make_folder(folder);
     if (!code) vp_output_clean(folder);
     if (!code && (fd = ranks_lock(folder)) < 0) code = EXIT_OUTPUT;

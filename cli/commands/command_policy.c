@@ -16,27 +16,27 @@
 static const struct option_spec POLICY_OPTIONS[] = {
     OPTION_GROUP("what to compare"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL,
-     "latency budget in ms; without it, the gain is shown for a curve of mean budgets"},
+     "latency budget in ms; without it, the gain is shown for a range of mean budgets"},
     {"budget", CHOICE, "WHAT", "mean", 0, 0, "mean each p95",
-     "what is at most --budget_ms: the mean latency, each sample's, or their P95", .needs = "budget_ms"},
+     "what must not exceed --budget_ms: the mean latency, each sample's, or their P95", .needs = "budget_ms"},
     {"by", TEXTS, "FIELD...", NULL, 0, 0, NULL,
-     "fit a lookup to fields that are known before a request: of the records (kind, difficulty, ..), or image_pixels, "
-     "aspect, text_tokens, image_tokens (of the largest image setting); numbers are cut at quantiles"},
+     "fit a lookup to fields that are known before a request: record fields (kind, difficulty, ..), or image_pixels, "
+     "aspect, text_tokens, image_tokens (at the largest image setting); numbers are split at quantiles"},
     {"choices", TEXTS, "FILE...", NULL, 0, 0, NULL,
-     "judge a policy of your own: a line {\"id\": ID, \"knobs\": {KNOB: VALUE}} or {\"id\": ID, \"config\": NAME} for "
-     "each sample"},
+     "evaluate your own policy: one line {\"id\": ID, \"knobs\": {KNOB: VALUE}} or {\"id\": ID, \"config\": NAME} per "
+     "sample"},
     {"condition", TEXT, "KNOB", NULL, 0, 0, NULL,
-     "fit a policy for each value of a knob that is not chosen, such as request_rate, and judge each table with the "
+     "fit a policy for each value of a knob that it does not choose, such as request_rate, and evaluate it at the "
      "other values", .needs = "budget_ms"},
     {"overhead_ms", REAL, "MS", "0", 0, 1000000, NULL,
-     "time of choosing, added to requests of all but static and mixture"},
-    {"folds", COUNT, "K", "5", 2, 20, NULL, "folds of the cross-validation of static, mixture and lookup"},
+     "time that choosing takes, added to every request except those of static and mixture"},
+    {"folds", COUNT, "K", "5", 2, 20, NULL, "cross-validation folds for static, mixture and lookup"},
     OPTION_LATENCY,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of folds, resamples and shuffles"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed for folds, resamples and shuffles"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "write policy.json and, for one budget, the lookup's choices to choices.jsonl, for sweep --choices"},
+     "write policy.json and, with --budget_ms, the lookup's choices to choices.jsonl, for sweep --choices"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };

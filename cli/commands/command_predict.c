@@ -23,11 +23,11 @@
 #define OF_REQUEST .excludes = "data", .because = "the result files contain it"
 static const struct option_spec PREDICT_OPTIONS[] = {
     RULED_GROUP("input", OF_REQUEST),
-    {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, "tokens of the prompt's text (default: the data's median)"},
-    {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, "tokens of the answer (default: the data's median)"},
+    {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, "prompt text tokens (default: the fitted data's median)"},
+    {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, "answer tokens (default: the fitted data's median)"},
     {"views", COUNT, "N", NULL, 0, 100000, NULL,
-     "describe a request by counts: passes of the vision encoder (crops and global view); 0: text only"},
-    {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, "prompt positions: BOS, image and text"},
+     "vision encoder passes (crops and global view), to describe a request by counts; 0: text only"},
+    {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, "prompt length in tokens: BOS, image and text"},
     RULED_GROUP("knobs", OF_REQUEST),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -35,18 +35,18 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     OPTION_CROPS,
     {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL,
      "for a size: the target number of image tokens; with --views: the image tokens that the language model sees"},
-    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts per token (default: the data's median)"},
-    {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "decoder blocks that run (default: the data's median)"},
+    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts per token (default: the fitted data's median)"},
+    {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "active blocks (default: the fitted data's median)"},
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
-     "weights, for a model that was fitted to several (default: the data's median)"},
+     "weight type, for a model that was fitted to several (default: the fitted data's median)"},
     {"prune", TEXT, "VALUE", NULL, 0, 0, NULL,
      "drop image tokens: METHOD[:KEY=VALUE,..], as in run; assumes that the first blocks are active"},
     {"knob", TEXTS, "NAME=VALUE...", NULL, 0, 0, NULL,
-     "values of the files' own knobs (default: the median, or the first value)"},
+     "values of knobs that the fitted files define (default: the median, or the first value)"},
     OPTION_GROUP("checks"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "also report the probability that a request takes at most "
                                                          "this many ms"},
-    {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files of a folder"},
+    {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files in a folder"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -185,7 +185,7 @@ static void range_warn(int which, const struct number_range *range, const vp_lat
     }
     if (outside)
         text_list_add(warnings,
-                      "extrapolation: %s %.0f is outside %.0f..%.0f, the range in the data of the model (%zu of %zu "
+                      "extrapolation: %s %.0f is outside %.0f..%.0f, the range of the fitted data (%zu of %zu "
                       "requests)",
                       ESTIMATE_KNOBS[which].name, value, range->least, range->most, outside, count);
 }
@@ -195,7 +195,7 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
                            const struct prediction *predictions, size_t count, struct text_list *warnings) {
     if (!estimator->says_location)
         text_list_add(warnings, "the model file is from an older version and does not record that it predicts the "
-                                ESTIMATE_LOCATION ": on noisy data it may be far below; fit it again");
+                                ESTIMATE_LOCATION ": on noisy data it may be far too low; fit it again");
     for (int k = 0; k < knob_count_of(estimator->model.features); k++) {
         /* only the features of VP_LATENCY_SEED use these knobs */
         if ((k == FEATURE_TEXT || k == FEATURE_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
@@ -203,7 +203,7 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
     }
     for (size_t i = 0; i < count && !estimator->knows_pruning; i++) {
         if (!requests[i].dropped_tokens) continue;
-        text_list_add(warnings, "the model's data have no pruned rows: prefill and decode are predicted for the "
+        text_list_add(warnings, "the fitted data contain no pruned rows: prefill and decode are predicted for the "
                                 "shorter sequence, without the cost of choosing the tokens");
         break;
     }
@@ -211,10 +211,10 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
         size_t negative = 0;
         for (size_t i = 0; i < count && predictions; i++) negative += predictions[i].value[stage] < 0;
         if (!estimator->model.fitted[stage])
-            text_list_add(warnings, "%s is not in the model: the total leaves it out", part_name(stage));
+            text_list_add(warnings, "%s is not in the model, so the total does not include it", part_name(stage));
         if (negative)
-            text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: these features do not exclude impossible "
-                                    "times", part_name(stage), negative, count);
+            text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: a model of this kind can predict "
+                                    "impossible times", part_name(stage), negative, count);
     }
 }
 static void write_prediction(struct document *document, const vp_latency_request *request, const char *size,
@@ -222,7 +222,7 @@ static void write_prediction(struct document *document, const vp_latency_request
     char experts[48] = "", weights[32] = "", pruned[80] = "";
     if (request->weight_bits) snprintf(weights, sizeof weights, ", weights of %d bits", request->weight_bits);
     if (request->dropped_tokens)
-        snprintf(pruned, sizeof pruned, ", of which %d are kept (%.4g blocks see all)",
+        snprintf(pruned, sizeof pruned, ", of which %d are kept (%.4g blocks process all of them)",
                  request->vision_tokens - request->dropped_tokens, request->full_blocks);
     if (request->expert_count)
         snprintf(experts, sizeof experts, "top_k %d of %d, ", request->top_k, request->expert_count);
@@ -281,7 +281,7 @@ static int print_predictions(const struct asked *asked, const struct text_list *
                           asked->sizes[same]);
     }
     if (asked->medians.bytes)
-        document_text(&document, BLOCK_LINE, "not given, so the medians of the model's data: %s", asked->medians.data);
+        document_text(&document, BLOCK_LINE, "not given; the fitted data's medians are used: %s", asked->medians.data);
     document_list(&document, "Warnings", warnings);
     return print_document(&document);
 }
@@ -313,8 +313,8 @@ static int own_inputs(const struct options *options, const struct estimator *est
                                             || estimator->own.items[i].name[bytes] || !given->items[k][bytes]))
             i++;
         if (i == estimator->own.count)
-            return complain(EXIT_USAGE, "--knob %.100s: the model has no such knob; NAME=VALUE, from the files it was "
-                            "fitted to", given->items[k]);
+            return complain(EXIT_USAGE, "--knob %.100s: the model has no such knob; expected NAME=VALUE, from the "
+                            "files it was fitted to", given->items[k]);
     }
     for (size_t i = 0; i < estimator->own.count; i++) {
         const struct own_knob *knob = &estimator->own.items[i];
@@ -330,8 +330,8 @@ static int own_inputs(const struct options *options, const struct estimator *est
                 const double number = request->own[request->own_count - 1];
                 if (!knob->values.count && (number < knob->range.least || number > knob->range.most)
                     && warnings)
-                    text_list_add(warnings, "extrapolation: %s %s is outside %.15g..%.15g, the range in the data of "
-                                            "the model", knob->name, value, knob->range.least, knob->range.most);
+                    text_list_add(warnings, "extrapolation: %s %s is outside %.15g..%.15g, the range of the fitted "
+                                            "data", knob->name, value, knob->range.least, knob->range.most);
                 continue;
             }
             return complain(EXIT_USAGE, "--knob %.60s=%.100s: %s", knob->name, value,
@@ -422,7 +422,7 @@ static int predict_requests(const struct options *options, const struct estimato
         code = complain(EXIT_USAGE, "predict: --views and --sequence are only for requests without a size");
     const char *kind = estimator->architecture ? estimator->architecture : estimator->model_name;
     if (!code && has_sizes && kind && !strstr(kind, "olmo") && (estimator->architecture || vp_family_find(kind)))
-        code = complain(EXIT_USAGE, "predict: sizes are cut by Molmo's rule, but this model is %s: give --views, "
+        code = complain(EXIT_USAGE, "predict: sizes are tiled by Molmo's rule, but this model is %s: give --views, "
                         "--vision_tokens and --sequence, as counted by vlmprof tile --family", kind);
     if (!code && has_sizes) code = tile_options_of(options, &tiles);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -509,13 +509,13 @@ static void put_trial(vp_json_writer *writer, const char *key, const struct tria
 static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements,
                            struct text_list *warnings) {
     if (strcmp(estimator->device, measurements->device))
-        text_list_add(warnings, "the model describes %s, but these files %s", estimator->device, measurements->device);
+        text_list_add(warnings, "the model is for %s; the files are from %s", estimator->device, measurements->device);
     if (strcmp(estimator->model_name, measurements->model))
-        text_list_add(warnings, "the model describes %s, but these files %s, which has other weights and shapes",
+        text_list_add(warnings, "the model is for %s; the files are from %s, which has other weights and shapes",
                       estimator->model_name, measurements->model);
     if (estimator->weights && measurements->weights
         && (measurements->weights_vary || strcmp(estimator->weights, measurements->weights)))
-        text_list_add(warnings, "the model describes %s weights, but these files %s", estimator->weights,
+        text_list_add(warnings, "the model is for %s weights, but these files have %s", estimator->weights,
                       measurements->weights_vary ? "several" : measurements->weights);
     warn_of_ranges(estimator, measurements->requests, NULL, measurements->count, warnings);
 }
@@ -547,7 +547,7 @@ static int predict_files(const struct options *options, const struct estimator *
 
 static int check_predict_options(const struct options *options) {
     if (!options->operand_count)
-        return complain(EXIT_USAGE, "predict needs a model of vlmprof fit; see vlmprof predict --help");
+        return complain(EXIT_USAGE, "predict needs a model from vlmprof fit; see vlmprof predict --help");
     if (is_given(options, "data") && options->operand_count > 1)
         return complain(EXIT_USAGE, "predict: sizes cannot be used together with --data");
     return 0;

@@ -16,14 +16,14 @@
 static const struct option_spec REPORT_OPTIONS[] = {
     OPTION_GROUP("what to compare"),
     OPTION_AXIS,
-    {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile over samples of that latency"},
+    {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile of that latency over the samples"},
     OPTION_RESAMPLES,
     {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL,
-     "the device's TFLOP/s (default: the highest that any stage reaches here)"},
+     "the device's peak TFLOP/s (default: the highest that any stage reaches in these results)"},
     {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL,
-     "the device's GB/s (default: the highest that any stage reaches here)"},
+     "the device's peak GB/s (default: the highest that any stage reaches in these results)"},
     {"by", TEXT, "FIELD", NULL, 0, 0, NULL,
-     "also report the accuracy for each value of a field of the records, such as category, split or question_type"},
+     "also report the accuracy for each value of a record field, such as category, split or question_type"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "write report.html, report.txt, report.csv, e1_stage_decomposition.json and e2_pareto_coupling.json to this "

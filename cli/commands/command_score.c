@@ -15,16 +15,16 @@ static const struct option_spec SCORE_OPTIONS[] = {
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
      "scoring rule: vqa_seed, vqa_official, em, anls, mc, mmmu, cider ..; an unknown one lists all"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
-     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
+     "how predictions are cleaned: the rule's own way (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
-    RULED_GROUP("scores of other scorers, for result files or the folder of a sweep", .excludes = "metric clean"),
+    RULED_GROUP("scores from other scorers, for result files or a sweep's folder", .excludes = "metric clean"),
     {"predictions", FLAG, NULL, NULL, 0, 0, NULL,
      "print the answers, one JSON object per line: id, sample_id, config, prediction, and the sample's record",
      .excludes = "scores metric clean"},
     {"scores", TEXT, "FILE", NULL, 0, 0, NULL,
-     "lines {\"id\": ID, \"score\": 0..1}, the ID being that of the record or a sample_id; \"config\" limits a line to "
+     "lines {\"id\": ID, \"score\": 0..1}, where ID is the record's id or a sample_id; \"config\" limits a line to "
      "one result file; these scores become the accuracy"},
-    {"name", TEXT, "NAME", "scores", 0, 0, NULL, "name of the scores, as accuracy_metric", .needs = "scores"},
+    {"name", TEXT, "NAME", "scores", 0, 0, NULL, "name for these scores, used as accuracy_metric", .needs = "scores"},
     {"output", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the new result files; none is overwritten",
      .needs = "scores"},
     OPTION_GROUP("output"),
@@ -68,7 +68,7 @@ static int handle_results(const struct options *options) {
         .operands = options->operands, .operand_count = options->operand_count,
         .is_json = is_given(options, "json")};
     if (!options->operand_count)
-        return complain(EXIT_USAGE, "score --%s needs result files or the folder of a sweep",
+        return complain(EXIT_USAGE, "score --%s needs result files or a sweep's folder",
                         request.file ? "scores" : "predictions");
     if (!request.file) return predictions_print(options->operands, options->operand_count);
     if (!request.folder) return complain(EXIT_USAGE, "score --scores needs -o DIR for the new result files");
@@ -94,7 +94,7 @@ static int run_command(const struct options *options) {
 const struct command command_score = {
     "score",
     "--metric M [FILE.jsonl] | --predictions RESULTS... | RESULTS... --scores FILE -o DIR",
-    "score answers by a rule, or put the scores of another scorer into result files",
+    "score answers by a rule, or put another scorer's scores into result files",
     "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", "
     "\"a cat\"]}\n"
     "  vlmprof score --predictions results >answers.jsonl\n"

@@ -459,6 +459,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_selftest = {
     "selftest", "[--model DIR | --synthetic NAME]",
-    "compare the same requests on every backend and arithmetic of this machine",
+    "run the same requests on every backend and arithmetic of this machine, and compare the results",
     "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda",
     0, COMMAND_OPTIONS(SELFTEST_OPTIONS), NULL, run_command};

@@ -20,20 +20,20 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_MODEL,
     OPTION_SYNTHETIC,
     {"data", WHOLE_TEXTS, "FILE...", NULL, 0, 0, NULL,
-     "JSONL (id, image or images, question, answers, options, style, dataset a line), VQA v2's question file, or a "
+     "JSONL (per line: id, image or images, question, answers, options, style, dataset), VQA v2's question file, or a "
      "folder of images with -p",
      .is_required = 1},
     OPTIONS_OF_DATA,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
-     "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, "
+     "task in the file names (default: the data file's stem); a known task (text_vqa ...) sets style, metric, "
      "max_new_tokens"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
-    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)", OF_ENGINE},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style for records without one (default: the data set's)", OF_ENGINE},
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
-     "scoring rule of the accuracy (default: the data set's; for an unknown one mc with options, else vqa_seed)"},
+     "scoring rule for the accuracy (default: the data set's; if unknown, mc with options, else vqa_seed)"},
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
      "samples drawn from each data file, the same for all configurations"},
-    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "keep the shares of this field's values when drawing samples"},
+    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "keep this field's proportions when drawing samples"},
     RULED_GROUP("servers", .needs = "endpoint"),
     OPTION_ENDPOINTS,
     OPTION_ENDPOINT_MODELS,
@@ -45,7 +45,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "with --request_rate_list: poisson: exponentially distributed gaps; uniform: equal gaps",
      .needs = "request_rate_list"},
     {"ramp_s", REAL, "S", "5", 0, 3600, NULL,
-     "under load: seconds before and after each block in which requests are sent and not counted"},
+     "under load: seconds before and after each block in which requests are sent but not counted"},
     OPTIONS_OF_LAUNCH,
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL,
      "text added below each question, like \"Answer with a single word or phrase.\", which scoring rules for short "
@@ -59,20 +59,20 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
     KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS)
     {"choices", TEXT, "FILE", NULL, 0, 0, NULL,
-     "run a policy into policy-NAME.json: each sample under the configuration of the grid that its line names, as in "
-     "choices.jsonl of vlmprof policy",
+     "run a policy and write policy-NAME.json: each sample runs under the configuration that its line names, as in "
+     "vlmprof policy's choices.jsonl",
      .excludes = "request_rate_list concurrency_list server baseline kernel_pass"},
     OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
      "timed runs of every point; with --stop_half_width the minimum"},
     {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL,
-     "repeat a point until the 95 % interval of its P50 of T_total is within +-PERCENT; 0: always "
+     "repeat a point until the 95 % interval of its median T_total is within +-PERCENT; 0: always "
      "--num_runs_per_sample runs"},
     {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: maximum runs of a point",
      .needs = "stop_half_width"},
     {"time_box_s", REAL, "S", "0", 0, 1000000, NULL,
      "with --stop_half_width: time limit for the runs of a point, in seconds; 0: no limit", .needs = "stop_half_width"},
-    {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off", "stage: times of all stages; off: only of the whole request",
+    {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off", "stage: time every stage; off: time only the whole request",
      OF_ENGINE},
     {"bare_every", COUNT, "N", "8", 0, 1000000, NULL,
      "run every Nth point twice more, with and without stage times, to measure the tool's own overhead; 0: never",
@@ -95,9 +95,9 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL,
      "profile the first sample of each configuration, operation by operation: "
      "profiler_results_config_<i>_sample_<j>.txt"},
-    {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: every sample"},
+    {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: profile every sample"},
     OPTIONS_OF_OPERATIONS,
-    {"trace", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: a Chrome trace of each in profiler_traces"},
+    {"trace", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: a Chrome trace per sample, in profiler_traces"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal", .is_required = 1,
      .unless = "plan"},
@@ -106,7 +106,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "writes nothing"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
      "a JSON object on stdout instead of the table: files, P50s, accuracies; with --plan the plan"},
-    OPTIONS_OF_ALL,
+    OPTIONS_WITH_QUIET("print only errors on stderr, and no table"),
 };
 
 /* Prints the summary as JSON. Returns `code`, or the exit code of an error. */

@@ -22,14 +22,14 @@ static const struct option_spec TILE_OPTIONS[] = {
      "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N",
      .excludes = "checkpoint compare"},
     {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL,
-     "take family and limits from the config files of a folder (weights are not read)", .excludes = "compare"},
+     "read the family and its limits from a folder's config files (weights are not read)", .excludes = "compare"},
     {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, "compare several families, one row for each"},
-    {"list_families", FLAG, NULL, NULL, 0, 0, NULL, "list the names, rules, certainty and keys of all families"},
+    {"list_families", FLAG, NULL, NULL, 0, 0, NULL, "list all families: names, rules, how certain these are, keys"},
     {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL,
      "in reverse: find the family's largest limit that keeps the images within N tokens",
      .needs = "family checkpoint compare"},
-    {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: share of images that must be "
-                                                   "within N tokens",
+    {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: percentage of images that "
+                                                   "must fit in --max_tokens",
      .needs = "max_tokens"},
     OPTION_GROUP("output"),
     OPTION_CSV,
@@ -177,7 +177,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_tile = {
     "tile", "WxH... | FILES | --sizes LIST",
-    "show tilings, canvas sizes and vision tokens of image sizes; needs no model",
+    "show tilings, canvas sizes and vision tokens for image sizes; needs no model",
     "vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
     "  vlmprof tile --compare qwen3-vl,internvl3,smolvlm 1920x1080",
     SIZE_MAX, COMMAND_OPTIONS(TILE_OPTIONS), "family checkpoint compare", run_command};

@@ -24,8 +24,8 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     OPTION_SYNTHETIC,
     {"tokenizer", TEXT, "FILE", NULL, 0, 0, NULL, "a tokenizer.json"},
     {"jsonl", FLAG, NULL, NULL, 0, 0, NULL,
-     "lines are objects: adds \"ids\" to \"text\", \"text\" to \"ids\", or \"prompt_text\" and \"ids\" to a data set's "
-     "record"},
+     "lines are JSON objects: adds \"ids\" to \"text\", \"text\" to \"ids\", or \"prompt_text\" and \"ids\" to a data "
+     "set's record"},
     OPTION_GROUP("decoding"),
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, "in reverse: TEXT or lines are token ids, and the output is text"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: omit special tokens", .needs = "decode"},

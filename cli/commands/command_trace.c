@@ -18,7 +18,7 @@ static const struct option_spec TRACE_OPTIONS[] = {
     OPTION_GROUP("what to show"),
     {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory",
      "show only this table: summary annotations ops kernels launches tracks memory; with --csv, default: ops",
-     .excludes = "json", .because = "--json has all tables"},
+     .excludes = "json", .because = "--json contains all tables"},
     OPTION_SORT_BY,
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
      "maximum rows per table; --json and --csv print all by default"},
@@ -26,7 +26,7 @@ static const struct option_spec TRACE_OPTIONS[] = {
     {"partial", FLAG, NULL, NULL, 0, 0, NULL, "accept a truncated file: show the part before the cut"},
     OPTION_GROUP("output"),
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
-     "format of the operations: the table of key_averages, or of cProfile (ncalls tottime ..)"},
+     "format of the operations table: as in key_averages, or as in cProfile (ncalls tottime ..)"},
     OPTION_CSV,
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -179,7 +179,7 @@ static void print_rows(const struct trace_tables *tables, const struct trace_row
     print_table(trace_table(tables, rows, whole, limit), rows->count, limit);
     print_plain("%s\n", words);
 }
-static const char CALLS_WORDS[] = "total, avg, min, max: call durations; share: of the total of this table";
+static const char CALLS_WORDS[] = "total, avg, min, max: call durations; share: of this table's total";
 static void print_launches(const struct trace_tables *tables, int64_t limit) {
     if (tables->calls.count) print_rows(tables, &tables->calls, launches_ns(tables), limit, CALLS_WORDS);
     if (!tables->launched) return;
@@ -212,7 +212,7 @@ static void print_trace_summary(const struct trace_tables *tables) {
             (long long)trace->no_duration, (long long)trace->no_time, (long long)trace->no_name,
             (long long)trace->other);
     if (trace->malformed)
-        print_plain("malformed %lld event%s left out, not JSON; the first is %s\n", (long long)trace->malformed,
+        print_plain("malformed %lld event%s left out as not JSON; the first is %s\n", (long long)trace->malformed,
                     plural_s(trace->malformed), trace->malformed_at);
     if (trace->no_values)
         print_plain("no value  %lld event%s with NaN or inf instead of a number, kept without it\n",
@@ -221,7 +221,7 @@ static void print_trace_summary(const struct trace_tables *tables) {
         print_plain("not read  %lld events that begin or end a slice (B, E): only whole slices (X) are read\n",
                     (long long)trace->pairs);
     if (trace->unknown.count) {
-        print_plain("unknown   %lu categor%s counted as operations of the host: ", (unsigned long)trace->unknown.count,
+        print_plain("unknown   %lu categor%s counted as host operations: ", (unsigned long)trace->unknown.count,
                     trace->unknown.count == 1 ? "y" : "ies");
         print_visible(text_table_at(&trace->unknown, 0), strlen(text_table_at(&trace->unknown, 0)));
         print_plain(trace->unknown.count > 1 ? ", ..\n" : "\n");

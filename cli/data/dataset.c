@@ -160,7 +160,7 @@ static vp_result check_lines(const struct source *source, vp_error *error) {
     if (has_objects(source, "annotations"))
         return vp_error_set(
             error, VP_ERR_FORMAT, 0, source->path,
-            "these are the annotations of VQA v2, which have no questions: give the questions file as data, "
+            "these are VQA v2's annotations, which contain no questions: give the questions file as data, "
             "and this one with --annotations");
     return has_objects(source, "data") ? vp_error_set(error, VP_ERR_FORMAT, 0, source->path, expected) : VP_OK;
 }
@@ -322,7 +322,7 @@ static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_err
     for (size_t i = 0; i < dataset->count; i++) found += dataset->samples[i].note_start >= 0;
     if (result == VP_OK && dataset->notes_path && !found)
         result = vp_error_set(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
-                              "contains no annotation of these questions; it belongs to other questions");
+                              "contains no annotations for these questions; it belongs to other questions");
     return result;
 }
 
@@ -350,7 +350,7 @@ static int make_conversation(const struct dataset *dataset, const struct model *
     sample->prompt = model->rules->prompt(model, NULL, question, sample->places, image_count);
     free(question);
     return count_sample(model, image_count, sample)
-               ? bad_record(dataset->path, sample->id, "cannot be asked of this model")
+               ? bad_record(dataset->path, sample->id, "cannot be answered by this model")
                : 0;
 }
 
@@ -467,11 +467,11 @@ static int is_outside(const char *name) {
 }
 /* The reason why an image's name cannot be used; otherwise NULL. */
 static const char *bad_image_name(const struct dataset *dataset, const char *name) {
-    if (!strncmp(name, "data:", 5)) return "its \"image\" is a data URI: write the picture to a file and its path here";
+    if (!strncmp(name, "data:", 5)) return "its \"image\" is a data URI: save the picture to a file and give its path";
     if (strstr(name, "://"))
-        return "its \"image\" is an address, and nothing is downloaded: save the picture and write its path here";
+        return "its \"image\" is a URL, and nothing is downloaded: save the picture and give its path";
     return is_outside(name) && !dataset->settings->allow_outside
-               ? "its \"image\" leaves the folder of the images with ..: --allow_outside permits it"
+               ? "its \"image\" leaves the image folder via ..: --allow_outside permits it"
                : NULL;
 }
 /* Reads "image", a name, or "images", a list of names. Returns 0 or an exit code. */
@@ -639,7 +639,7 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     else if (hash != entry->hash)
         code = bad_record(
             dataset->path, entry->id,
-            "the record changed since the sweep was planned: put the file back, or sweep it into another folder");
+            "the record has changed since the sweep was planned: restore the file, or sweep it into another folder");
     else code = read_sample(dataset, model, &reader, entry, sample);
     reader_free(&reader);
     sample->sizes = zeroed((size_t)entry->image_count, sizeof *sample->sizes);
@@ -674,7 +674,7 @@ int sample_images(const struct sample *sample, vp_image **images, char *reason, 
         vp_image *image = &(*images)[i];
         code = load_image(path, image, reason, capacity);
         if (code || (image->width_px == size->width_px && image->height_px == size->height_px)) continue;
-        snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned",
+        snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, but had %d x %d when the sweep was planned",
                  path, image->width_px, image->height_px, size->width_px, size->height_px);
         code = EXIT_INPUT;
     }
@@ -896,8 +896,8 @@ static void take_tokens(struct loader *loader) {
 /* A sample without an image is measured all the same: its times belong to a shorter request. */
 static void warn_of_text_samples(const struct loader *loader) {
     if (loader->without && loader->with_images)
-        complain(0, "%s: %zu of %zu samples have no image: their requests are text only, and their times are in all "
-                    "statistics; put them into a separate file to measure them separately",
+        complain(0, "%s: %zu of %zu samples have no image: their requests are text only, and all statistics include "
+                    "their times; put them into a separate file to measure them separately",
                  loader->dataset->path, loader->without, loader->with_images + loader->without);
 }
 /* Samples without an answer are measured, but have no score. */
@@ -959,7 +959,7 @@ static int check_samples(struct loader *loader) {
     free(ids);
     if (!code && repeated)
         complain(0, "%s: %zu id%s more than once: only sample_id distinguishes such records", dataset->path, repeated,
-                 repeated == 1 ? " is there" : "s are there");
+                 repeated == 1 ? " occurs" : "s occur");
     if (!code && tells) tell_bad_rows(dataset);
     /* for a file with an uninformative name */
     if (!dataset->defaults) dataset->defaults = same;
@@ -982,9 +982,9 @@ static int check_task_name(const char *name) {
     return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) <= TASK_BYTES_MOST
                ? 0
                : complain(EXIT_USAGE,
-                          "the data set's name, \"%.200s\", becomes part of file names: it must have 1 to %d bytes, no "
-                          "slash, and not begin with a period, since report skips hidden files; choose another with "
-                          "--dataset_name", name, TASK_BYTES_MOST);
+                          "the data set's name, \"%.200s\", becomes part of file names: it must have 1 to %d bytes and "
+                          "no slash, and must not begin with a period, since report skips hidden files; choose another "
+                          "with --dataset_name", name, TASK_BYTES_MOST);
 }
 static void set_metric(struct dataset *dataset, vp_score_metric metric, const char *from, const char *detail) {
     dataset->metric = metric;
@@ -1003,8 +1003,8 @@ static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
         set_metric(dataset, metric, "the first record's answer is one of its options", "");
     if (name && find_row_metric(name, &metric)) set_metric(dataset, metric, "of the first record's \"metric\"", "");
     else if (name)
-        complain(0, "%s: \"metric\" %.60s is not a rule of vlmprof: answers are scored by %s; vlmprof score --scores "
-                    "puts other scores into the results", dataset->path, name,
+        complain(0, "%s: \"metric\" %.60s is not one of vlmprof's rules: answers are scored by %s; vlmprof score "
+                    "--scores puts other scores into the results", dataset->path, name,
                  vp_score_metric_of(dataset->metric)->name);
     scoring_free(&scoring);
     FREE_ALL(set, name);
@@ -1056,7 +1056,7 @@ int dataset_load(const struct data_settings *settings, const struct model *model
     int code =
         result == VP_OK ? check_data_options(&loader) : complain_result(EXIT_INPUT, dataset->path, result, &error);
     if (!code && !loader.population)
-        code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
+        code = complain(EXIT_INPUT, "%s: the file contains no %ss", dataset->path,
                         dataset->kind == KIND_VQA ? "question" : "line");
     dataset->record_count = loader.population;
     if (!code) code = choose_records(&loader, &chosen);

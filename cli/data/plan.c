@@ -129,7 +129,7 @@ static int check_lists(const struct plan_settings *settings, const struct model 
             return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop already have %d tokens",
                             tokens->items[i], least);
     if (!model && tiers && settings->servers.family)
-        return complain(EXIT_USAGE, "--tier_list: tiers are crops of MolmoE's canvas; with --family, give target "
+        return complain(EXIT_USAGE, "--tier_list: tiers exist only for MolmoE's crops; with --family, give target "
                                     "tokens: --vision_tokens_list");
     if (!is_tiled && tiers)
         return complain(EXIT_USAGE, "--tier_list: tiers exist only for Molmo models, not for %s",

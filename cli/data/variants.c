@@ -38,7 +38,7 @@ static int variant_family(const struct variant_settings *settings, struct varian
         const char *path = variant->knobs[i].path, *key = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
         vp_error error = {VP_OK, -1, "", ""};
         if (vp_family_set(variant->family, key, variant->knobs[i].value, &error) == VP_ERR_RANGE)
-            complain(0, "--request_knob %s=%s: the rule of %s does not support it and counts without it: %s", path,
+            complain(0, "--request_knob %s=%s: %s's rule does not support it and counts without it: %s", path,
                      variant->knobs[i].value, variant->family->preset->name, error.text);
     }
     return code;

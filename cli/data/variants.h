@@ -14,11 +14,11 @@
 
 #define OPTION_ENDPOINTS \
     {"endpoint", TEXTS, "URL...", NULL, 0, 0, NULL, \
-     "servers to measure instead of a model: vLLM, SGLang, llama.cpp, TGI, Ollama or hosted ones; see help servers"}
+     "servers to measure instead of a model: vLLM, SGLang, llama.cpp, TGI, Ollama ..; see vlmprof help servers"}
 #define OPTION_ENDPOINT_MODELS \
     {"endpoint_model", TEXTS, "NAME...", NULL, 0, 0, NULL, \
      "model names on the servers: one for all servers, several for one server, or one for each server in order " \
-     "(default: the only model of each)"}
+     "(default: each server's only model)"}
 #define OPTION_FAMILY_OF_SERVERS \
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
      "the model's family, with its keys as options: image tokens are counted by its rule, also for " \

@@ -151,7 +151,7 @@ static const char *remark_of(const struct pass_result *run, int which, double me
         return out;
     }
     if (has_few_tokens(run, which)) {
-        snprintf(out, 80, "needs %d tokens or more, the answer has %d", TPOT_TOKENS_LEAST, run->reply.token_count);
+        snprintf(out, 80, "needs %d tokens or more, but the answer has %d", TPOT_TOKENS_LEAST, run->reply.token_count);
         return out;
     }
     if (isfinite(median)) return NULL;

@@ -59,7 +59,7 @@ void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t c
         snprintf(text, capacity, "%zu %s are too few for a verdict: an interval needs %zu", count, pairs, least);
     else
         snprintf(text, capacity,
-                 "this machine is too noisy for a verdict: between %+.0f and %+.0f %%; at this noise about %lld %s "
+                 "this machine is too noisy for a verdict: between %+.0f and %+.0f %%; with this noise, about %lld %s "
                  "would resolve 1 %%, fewer on a quiet machine",
                  rounded(percent.low, 0), rounded(percent.high, 0), (long long)needed, pairs);
 }

@@ -110,7 +110,7 @@ static int read_value(const struct prune_key *key, const char *text, struct prun
     case KEEP:
         if (read_keep(text, &out->how.keep)) return 1;
         return fail(reason, capacity, key->name, text,
-                    "a number of tokens of 2 or more, or a share of the image's tokens between 0 and 1");
+                    "2 or more tokens, or a share of the image's tokens between 0 and 1");
     case LAYERS:
     case RATIOS:
         *(key->kind == LAYERS ? &counts->layers : &counts->ratios) = read_list(key, text, &out->how);
@@ -172,7 +172,7 @@ static int complete(struct prune_setting *out, const struct given_counts *counts
     else if (prune->method == VP_PRUNE_FASTV && !(prune->keep > 0)) prune->keep = 0.5;
     else if (prune->method == VP_PRUNE_DART && !(prune->keep > 0) && !prune->per_pivot) prune->keep = 0.222;
     else if ((prune->method == VP_PRUNE_RANDOM || prune->method == VP_PRUNE_STRIDE) && !(prune->keep > 0))
-        why = "keep is missing: a number of tokens, or a share between 0 and 1";
+        why = "keep is missing; expected a number of tokens, or a share between 0 and 1";
     else if (prune->method == VP_PRUNE_PDROP && counts->layers != counts->ratios)
         why = "layers and ratios must have the same length";
     else if (prune->method == VP_PRUNE_PDROP && !counts->layers) {

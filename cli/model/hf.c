@@ -141,7 +141,7 @@ static int load_internvl_chat(struct model *model, const vp_json *json) {
         if (number == VP_JSON_NONE) continue;
         if (vp_json_to_int(json, number, &value) != VP_OK
             || vp_family_set_number(&model->processor.family, numbers[i][1], (double)value, &error) != VP_OK)
-            return complain(EXIT_INPUT, "%s: config.json: %s is not a number of tiles", model->name, numbers[i][0]);
+            return complain(EXIT_INPUT, "%s: config.json: %s is not a tile count", model->name, numbers[i][0]);
     }
     note_template(model, 1,
                   node_is(json, template_node, VP_JSON_STRING) && vp_json_equals(json, template_node, "internvl2_5"));
@@ -314,7 +314,7 @@ static int check_videos(const struct model *model, const char *prompt, int code)
     const char *video = vp_processor_video(model->processor.kind);
     return !video || !strstr(prompt, video)
                ? 0
-               : complain(code, "%s in a prompt represents a video; give frames of a video as \"images\"", video);
+               : complain(code, "%s in a prompt represents a video; give a video's frames as \"images\"", video);
 }
 static int hf_count(const struct model *model, const char *prompt, int32_t image_count, struct prompt_tokens *tokens) {
     const char *placeholder = vp_processor_placeholder(model->processor.kind), *front = model->processor.front,

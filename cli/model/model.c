@@ -176,7 +176,7 @@ int model_check_folder(const char *option, const char *name) {
     if (is_folder(name)) return 0;
     if (length > 5 && !strcmp(name + length - 5, ".gguf"))
         return complain(EXIT_INPUT,
-                        "%s%s: GGUF files are not read any more; make a folder of it in Python: transformers' "
+                        "%s%s: GGUF files are no longer read; convert it to a folder in Python: transformers' "
                         "from_pretrained(..., gguf_file=...), then save_pretrained", option, name);
     return model_complain_missing(option, name);
 }

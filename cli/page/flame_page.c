@@ -273,7 +273,7 @@ static const char *const WORDS[][2] = {
     {"part", "purpose of an operation: attention, router, experts ..; the same in prefill and decode"},
     {"self, total", "time without and with nested operations"},
     {"idle", "time of a stage during which none of its operations runs"},
-    {"GFLOP, MB", "arithmetic and bytes per request that the shapes need, if each operand is read or written once"},
+    {"GFLOP, MB", "arithmetic and bytes that the shapes require per request, with each operand read or written once"},
     {"% of ceiling", "share of the memory or arithmetic roof, whichever is lower, as measured on this device. Above "
                      "100: operands stayed in a cache"}};
 static void page_provenance(struct text_buffer *out, const struct flame *flame) {

@@ -167,9 +167,9 @@ static void page_stack(struct text_buffer *out, const struct report *report, siz
                                               : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2))
             rows[shown.count++] = rows[i];
     if (count)
-        stack_rows(&shown, count <= STACK_ROWS ? "Where the time of a request goes"
-                           : has_front ? "Where the time of a request goes: configurations on a Pareto front"
-                                       : "Where the time of a request goes: the fastest and the slowest dozen");
+        stack_rows(&shown, count <= STACK_ROWS ? "Where a request's time goes"
+                           : has_front ? "Where a request's time goes: configurations on a Pareto front"
+                                       : "Where a request's time goes: the fastest and the slowest dozen");
     free(rows);
 }
 
@@ -254,12 +254,12 @@ static void curves_legend(struct text_buffer *out, const struct report *report, 
 /* Explains marks, whiskers and lines. */
 static void curve_note(const char *name, size_t count, char out[600]) {
     snprintf(out, 600,
-             "Mark: mean over the samples with that x (if there are more than 12 x: over a twelfth of the samples)%s. "
+             "Mark: mean over the samples with that x (or, with over 12 x values, a twelfth of the samples)%s. "
              "Whiskers: 95 %% interval of the mean, for at least 6 samples. Line: least squares through all samples%s",
              strcmp(name, "vision") ? "" : "; a sample counts with its mean over all settings of the language model",
              count <= CURVES_SHOWN ? "; its slope is in the legend."
-                                   : ". A few settings, from the smallest to the largest slope, are coloured; all "
-                                     "others are only grey lines.");
+                                   : ". A few settings, from the smallest to the largest slope, are coloured; the "
+                                     "others are grey lines.");
 }
 /* Draws a plot of the curves of one name. If there are many, those whose slopes are evenly spread from smallest to
  * largest have marks and a colour, and all others are thin lines. */

@@ -118,7 +118,7 @@ void page_loads(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "<div class=\"grid\">");
     for (size_t i = 0; i < sizeof plots / sizeof *plots; i++)
         draw_lines(out, lines, line_count, plots[i].offset, plots[i].is_estimate, plots[i].caption,
-                   "Times count from the time at which a request was due. Whiskers: 95 % interval. Pale marks: the "
+                   "Times start when a request was due. Whiskers: 95 % interval. Pale marks: the "
                    "queue grew until the end.",
                    is_open ? "requests per second" : "requests in flight", plots[i].label);
     text_add_string(out, "</div>");

@@ -50,12 +50,12 @@ static void draw_curve(struct text_buffer *out, const struct policy_report *curv
     struct span x_span = span_none(), y_span = span_none();
     struct plot plot;
     char caption[80], note[400], name[160];
-    snprintf(caption, sizeof caption, "Accuracy against the budget of the mean %s, ms",
+    snprintf(caption, sizeof caption, "Accuracy against the budget for the mean %s, ms",
              METRIC_KEYS[curve->settings->axis]);
     snprintf(note, sizeof note,
              "Mark: one policy within one budget, over %zu samples. Policies are chosen on four fifths of the samples "
-             "and judged on the others, except the oracle: part of its gain is luck. vlmprof policy --budget_ms says "
-             "how much, with intervals.", curve->data->sample_count);
+             "and evaluated on the rest, except the oracle, whose gain is partly luck. vlmprof policy --budget_ms "
+             "shows how much, with intervals.", curve->data->sample_count);
     figure_open(out, caption, note, 1);
     legend_open(out);
     for (int line = LINE_COUNT; line-- > 0;) {
@@ -94,7 +94,7 @@ static void show_group(struct text_buffer *out, const struct report *report, siz
         && !policy_report_make(&data, &settings, &curve)) {
         if (curve.part_count > 1) draw_curve(out, &curve);
         page_element(out, "p", curve.verdict.items[0]);
-    } else page_element(out, "p", "The records of the result files could not be read again.");
+    } else page_element(out, "p", "The result files' records could not be read again.");
     policy_report_free(&curve);
     policy_data_free(&data);
     text_list_free(&settings.by);

@@ -93,8 +93,8 @@ static void pruning_show(struct text_buffer *out, const struct report *report, s
     legend_close(out);
     pruning_draw(out, tradeoff, rows, caption);
     text_add_string(out, "<p>Points: differences in accuracy, paired over the samples, compared with no pruning and "
-                         "with the same number of random tokens (within 5 %), with 95 % intervals. Prefill: speedup "
-                         "factor, including the stage prune.</p>\n");
+                         "with keeping the same number of random tokens (within 5 %), with 95 % intervals. Prefill: "
+                         "speedup factor, including the prune stage.</p>\n");
     page_table_of(out, caption, &table);
 }
 static int is_pruned(const struct report *report, size_t group) { return report->pruned[group].count > 0; }

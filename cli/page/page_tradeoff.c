@@ -149,7 +149,7 @@ static void page_front(struct text_buffer *out, const struct report *report, con
     figure_open(out, caption, note, 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
-    legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; stronger colour: more often on the front when resampled");
+    legend_item(out, COLOUR_SERIES, 0, 0, 0, "others; stronger colour: more often on the front when resampled");
     legend_close(out);
     front_draw(out, report, tradeoff, caption);
 }
@@ -245,8 +245,8 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
         if (!effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1)) return;
     snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency", KNOBS[tradeoff->knob_of[knob]].axis);
     snprintf(note, sizeof note,
-             "Mark: mean over all samples and all other knobs. Whiskers: 95 %% interval of the difference to the mean "
-             "of all configurations (dashed)%s.",
+             "Mark: mean over all samples and all other knobs. Whiskers: 95 %% interval of the difference from the "
+             "mean of all configurations (dashed)%s.",
              which && tradeoff->range.is_known ? ", cut at the range of the scores" : "");
     figure_open(out, caption, note, 0);
     main_effect_draw(out, report, tradeoff, knob, which, caption);

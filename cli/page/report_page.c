@@ -125,7 +125,7 @@ static void page_provenance(struct text_buffer *out, const struct report *report
         const vp_estimate tool = {100 * file->cost.bare_difference_share, 100 * range.low, 100 * range.high};
         if (is_cost_known(tool)) snprintf(text, sizeof text, "%s %% of T_total", number_cost(tool).text);
         else say_unknown_cost(text, sizeof text, tool, (size_t)file->cost.bare_pairs, "pairs of runs");
-        page_list_item(out, "cost of stage times", text);
+        page_list_item(out, "cost of timing stages", text);
     }
     snprintf(text, sizeof text, "vlmprof %s, %zu resamples, seed %d", VLMPROF_VERSION, report->settings.resamples,
              BOOTSTRAP_SEED);
@@ -191,7 +191,7 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
     char meaning[LINE_BYTES];
     static const char *const words[][2] = {
         {"configuration", "one setting of the knobs: image size, top_k and blocks"},
-        {"tier", "image size: low, medium and high allow more and more crops of an image"},
+        {"tier", "image size: low, medium and high allow progressively more crops of an image"},
         {"k, top_k", "experts that each token is sent to"},
         {"b, blocks", "active decoder blocks"},
         {"P50, P95, P99", "percentiles over the samples: half, 95 %, 99 % of them took no longer"},

@@ -137,7 +137,7 @@ static void write_stages(struct text_buffer *out, const struct profiler *profile
         ops_ns += profiler->op_ns[i];
     }
     if (stages_ns > 0) write_stage(out, "sum", stages_ns, ops_ns, count);
-    text_add_format(out, "%-12s %14.4f   whole requests, image file to text, including this mode's stamps\n", "step",
+    text_add_format(out, "%-12s %14.4f   whole requests, image file to text, including time stamps\n", "step",
                     profiler->total_ns / count / 1e6);
 }
 static int64_t peak_resident_bytes(void) {

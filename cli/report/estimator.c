@@ -557,8 +557,8 @@ void write_guardrails(struct document *document, const struct evaluation *evalua
     document_add_table(document, &table);
     document_text(
         document, BLOCK_LINE,
-        "violations: share of admitted requests; false accepts: of requests over the budget; false rejects: of "
-        "requests within it");
+        "violations: share of admitted requests; false accepts: share of requests over budget; false rejects: share of "
+        "requests within budget");
 }
 
 /* ---- the file */

@@ -89,7 +89,7 @@ void load_find(const struct load_rows *rows, struct text_list *findings) {
                                     "quieter machine, or lower rates",
                           row->configuration, (long long)row->late, (long long)row->requests);
         if (row->others > 0)
-            text_list_add(findings, "%s: the server had %lld requests of others meanwhile", row->configuration,
+            text_list_add(findings, "%s: other clients also sent the server %lld requests", row->configuration,
                           (long long)row->others);
     }
 }

@@ -382,11 +382,11 @@ int measurements_make(int64_t num_experts, const struct results *results, int64_
     memset(measurements, 0, sizeof *measurements);
     for (size_t i = 0; i < results->count; i++)
         if (results->files[i].is_policy)
-            return complain(EXIT_INPUT, "%s is a policy's, whose samples have different knobs: fit the files of a grid",
+            return complain(EXIT_INPUT, "%s is from a policy, whose samples have different knobs: fit a grid's files",
                             results->files[i].path);
         else if (results->files[i].is_served)
-            return complain(EXIT_INPUT, "%s comes from a server: its stages are unknown from outside, so no latency "
-                                        "model can be fitted to them; report, best and compare read such files",
+            return complain(EXIT_INPUT, "%s comes from a server: its stages cannot be measured from outside, so no "
+                                        "latency model can be fitted to them; report, best and compare read such files",
                             results->files[i].path);
     if ((code = check_same(results)) != 0 || (code = check_columns(results)) != 0
         || (code = number_experts(num_experts, results, experts)) != 0)

@@ -160,7 +160,7 @@ static int has_schema(const struct model_reader *reader, const char *schema) {
 int model_open(struct model_reader *reader, const char *path, const char *schema) {
     reader->code = parse_model(reader, path);
     if (!reader->code && !has_schema(reader, schema))
-        reader->code = complain(EXIT_INPUT, "%s is not a model of vlmprof fit: its schema is not %s", path, schema);
+        reader->code = complain(EXIT_INPUT, "%s is not a model from vlmprof fit: its schema is not %s", path, schema);
     return reader->code;
 }
 void model_close(struct model_reader *reader) {

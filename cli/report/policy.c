@@ -231,19 +231,19 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_format(&line, ": the fastest configurations take a mean of %s ms.",
                         number_short(oracle->mean_ms).text);
     } else if (!(oracle->gain > 0)) {
-        text_add_string(&line, "No choice by sample answers better than the best single configuration, not even an "
+        text_add_string(&line, "No per-sample choice answers better than the best single configuration, not even an "
                                "oracle's.");
     } else if (!lookup) {
         text_add_format(&line, "An oracle would beat the best static by %s points within ", points_text(oracle).text);
         add_budget(report, part->budget_ms, &line);
-        text_add_format(&line, ", of which %s is luck; --by FIELD fits a lookup to what is known of a sample.",
+        text_add_format(&line, ", of which %s is luck; --by FIELD fits a lookup to what is known about a sample.",
                         number_formatted("%.1f", 100 * luck->gain).text);
     } else {
         const char *says = lookup->gain_high < 0 ? "loses to the best static:"
-                           : !(lookup->gain_low > 0) ? "is not shown to beat the best static:"
+                           : !(lookup->gain_low > 0) ? "does not reliably beat the best static:"
                            : lookup->mix_gain_low > 0
                                ? "beats the best static by"
-                               : "is not shown to beat a random mix of two configurations; it beats the best static by";
+                               : "does not reliably beat a random mix; it beats the best static by";
         text_add_string(&line, "A lookup by ");
         add_fields_text(report->data, &line);
         text_add_format(&line, " %s %s points within ", says, points_text(lookup).text);
@@ -259,9 +259,9 @@ static void judge_part(const struct policy_report *report, const struct policy_p
 }
 static void judge_curve(const struct policy_report *report, struct text_list *verdict) {
     struct text_buffer line = {NULL, 0, 0};
-    if (report->part_count == 1) text_add_string(&line, "The configurations have one mean latency: there is no curve.");
+    if (report->part_count == 1) text_add_string(&line, "All mean latencies are equal, so there is no curve.");
     else {
-        text_add_format(&line, "Between %s and %s ms, an oracle gains %s points over the best static in the mean",
+        text_add_format(&line, "Between %s and %s ms, an oracle gains %s points over the best static on average",
                         number_short(report->parts[0].budget_ms).text,
                         number_short(report->parts[report->part_count - 1].budget_ms).text,
                         number_formatted("%.1f", 100 * report->area[2]).text);
@@ -280,8 +280,8 @@ static void judge_exchange(const struct policy_report *report, struct text_list 
         for (size_t from = 0; from < report->parts[to].other_count; from++) {
             const vp_policy_row *own = &report->parts[to].others[to].row, *other = &report->parts[to].others[from].row;
             if (from == to) continue;
-            text_list_add(verdict, "%s=%s with the table of %s: %s points less than with its own, a mean of %s instead "
-                                   "of %s ms%s.",
+            text_list_add(verdict, "%s=%s with the table for %s: %s points less than with its own, and a mean of %s "
+                                   "instead of %s ms%s.",
                           report->settings->condition, report->parts[to].value, report->parts[from].value,
                           number_formatted("%.1f", 100 * (own->accuracy - other->accuracy)).text,
                           number_short(other->mean_ms).text, number_short(own->mean_ms).text,
@@ -291,18 +291,18 @@ static void judge_exchange(const struct policy_report *report, struct text_list 
 static void add_notes(const struct policy_report *report, struct text_list *notes) {
     const struct policy_data *data = report->data;
     if (data->failed)
-        text_list_add(notes, "%zu of %zu points failed: the oracle does not use them, other policies are wrong there",
+        text_list_add(notes, "%zu of %zu points failed and count as wrong; the oracle avoids them",
                       data->failed, data->config_count * data->sample_count);
     if (data->dropped)
         text_list_add(notes, "%zu samples are left out, because a configuration lacks them", data->dropped);
     if (data->sample_count < SAMPLES_ENOUGH)
-        text_list_add(notes, "%zu sample%s: too few for a table that is right for others", data->sample_count,
+        text_list_add(notes, "%zu sample%s: too few for a table that generalizes", data->sample_count,
                       plural_s((int64_t)data->sample_count));
     for (size_t f = 0; f < data->field_count; f++) {
         size_t unknown = 0;
         for (size_t i = 0; i < data->sample_count; i++) unknown += !isfinite(data->fields[f].values[i]);
         if (unknown)
-            text_list_add(notes, "%zu records lack %s; they are a cell of their own", unknown, data->fields[f].name);
+            text_list_add(notes, "%zu records lack %s; they form a separate cell", unknown, data->fields[f].name);
     }
     for (size_t g = 0; g < data->given_count; g++) {
         size_t missing = 0;
@@ -313,7 +313,7 @@ static void add_notes(const struct policy_report *report, struct text_list *note
                 snprintf(first, sizeof first, "%s", data->names[i]);
             }
         if (missing)
-            text_list_add(notes, "%s has no choice for %zu of %zu samples, such as %s; it is judged on the others",
+            text_list_add(notes, "%s has no choice for %zu of %zu samples, such as %s; it is evaluated on the others",
                           data->given[g].file, missing, data->sample_count, first);
         if (data->given[g].strangers)
             text_list_add(notes, "%s has %zu lines for samples that are not in these results", data->given[g].file,

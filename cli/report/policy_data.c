@@ -182,7 +182,7 @@ static int read_records(struct policy_data *data, const struct text_list *by, in
             memmove(&data->fields[f], &data->fields[f + 1], (--data->field_count - f) * sizeof *data->fields);
             f--;
         } else if (!known)
-            code = complain(EXIT_USAGE, "--by %.80s: no record has this field; there are image_pixels, aspect, "
+            code = complain(EXIT_USAGE, "--by %.80s: no record has this field; available are image_pixels, aspect, "
                                         "text_tokens, image_tokens%s%s", data->fields[f].name,
                             reading.members.bytes ? ", " : "", reading.members.bytes ? reading.members.data : "");
     }

@@ -124,7 +124,7 @@ static void warn_of_files(struct report *report) {
     if (dropped)
         text_list_add(&report->findings,
                       "the server dropped an image in %lld of %lld runs, or does not count it: their times and answers "
-                      "are not those of the images", (long long)dropped, (long long)runs);
+                      "do not reflect the images", (long long)dropped, (long long)runs);
     if (failed || missing)
         text_list_add(&report->warnings,
                       "%lld point%s failed and %lld %s not measured yet; the numbers do not include them%s%.400s",
@@ -140,12 +140,12 @@ static void warn_of_files(struct report *report) {
                       (long long)outliers, (long long)runs);
     if (own)
         text_list_add(&report->warnings,
-                      "stages of your own count as unaccounted: %s; vlmprof help library has those with a column", own);
+                      "your own stages count as unaccounted: %s; vlmprof help library lists those with a column", own);
     if (foreign)
-        text_list_add(&report->warnings, "%lld file%s %s no \"schema\" and no \"stages\": single stages are unknown",
+        text_list_add(&report->warnings, "%lld file%s %s no \"schema\" and no \"stages\": their stages are unknown",
                       (long long)foreign, plural_s((int64_t)foreign), foreign == 1 ? "has" : "have");
     if (divided)
-        text_list_add(&report->warnings, "TPOT in %lld file%s is computed again as T_LLM_decode / (output_tokens - 1)",
+        text_list_add(&report->warnings, "TPOT in %lld file%s is recomputed as T_LLM_decode / (output_tokens - 1)",
                       (long long)divided, plural_s((int64_t)divided));
     if (coarse)
         text_list_add(&report->warnings, "%lld file%s %s no stage times (--timing off)", (long long)coarse,
@@ -536,8 +536,8 @@ const char *stages_unknown_text(const struct report *report) {
     if (report_has_stages(report)) return NULL;
     for (size_t i = 0; i < report->results->count; i++)
         if (report->results->files[i].outside.pairs && isfinite(report->results->files[i].outside.ms))
-            return "stage times are unknown from outside a server, except for the cost of an image";
-    return "stage times are unknown from outside a server";
+            return "stage times cannot be measured from outside a server, except for the cost of an image";
+    return "stage times cannot be measured from outside a server";
 }
 /* The cost of an image, which twins measure from outside a server. */
 static void find_image_cost(struct report *report) {
@@ -559,13 +559,13 @@ static void find_image_cost(struct report *report) {
         share.high = fmax(share.high, outside->ms / outside->image_ms);
     }
     if (pairs && !known)
-        text_list_add(&report->findings, "the cost of an image is unknown: %lld pairs of twins, %lld left out",
+        text_list_add(&report->findings, "the cost of an image is unknown: %lld image/text pairs, %lld dropped",
                       (long long)pairs, (long long)left_out);
     if (!known) return;
     if (only) snprintf(range, sizeof range, "%.50s ms", number_measured(only->ms, only->low, only->high).text);
     else range_text("%.3g", cost.low, cost.high, "ms", range);
     text_list_add(&report->findings,
-                  "an image takes %s, %s of the time to the first token (by twins; T_image_outside)%s", range,
+                  "an image takes %s, %s of the time to the first token (T_image_outside, from pairs)%s", range,
                   isfinite(share.high) ? shares_text(share.low, share.high, shares) : "an unknown share",
                   set_text(known, report->results->count, set));
 }
@@ -637,7 +637,7 @@ static void find_idle(struct report *report) {
         if (decomposition->idle_share > most) most = decomposition->idle_share;
     }
     if (known)
-        text_list_add(&report->findings, "the device is idle %s of its stages' time%s: %s%s",
+        text_list_add(&report->findings, "the device is idle for %s of its stages' time%s: %s%s",
                       shares_text(least, most, shares), set_text(known, report->results->count, set),
                       bound_count ? "bound by the host, so faster kernels would not help much"
                                   : "not bound by the host",
@@ -646,7 +646,7 @@ static void find_idle(struct report *report) {
         text_list_add(&report->findings, "the idle time of the device is unknown: sweep --kernel_pass measures it");
     if (sent && host > 0.9)
         text_list_add(&report->findings,
-                      "submitting the work of decode takes the host up to %s of decode's time%s: bound by the host",
+                      "submitting decode work takes the host up to %s of decode's time%s: bound by the host",
                       number_share(host).text, set_text(sent, report->results->count, set));
 }
 
@@ -674,7 +674,7 @@ void report_make(struct report *report, const struct results *results, const str
         report->pruned[i] = pruned_rows_make(&report->tradeoffs[i], results);
         const struct tradeoff *tradeoff = &report->tradeoffs[i];
         if (tradeoff->shown_for != tradeoff->not_shown && tradeoff->not_shown != KNOB_ENDPOINT)
-            text_list_add(&report->warnings, "%s and %s change together: what is shown for %s is the effect of both",
+            text_list_add(&report->warnings, "%s and %s change together: the effect shown for %s is that of both",
                           KNOBS[tradeoff->not_shown].axis, KNOBS[tradeoff->shown_for].axis,
                           KNOBS[tradeoff->shown_for].axis);
         if (!report->tradeoffs[i].reason[0]) {

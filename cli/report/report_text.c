@@ -171,7 +171,7 @@ static void write_latencies(struct document *document, const struct report *repo
         for (size_t i = 0; i < results->count; i++) {
             if (!result_has_few_tokens(&results->files[i])) continue;
             document_text(document, BLOCK_LINE, "TPOT is not shown if answers have fewer than %d tokens on average, "
-                                                "because one late piece would dominate it; the files have it",
+                                                "because one late piece would dominate it; the files contain it",
                           TPOT_TOKENS_LEAST);
             break;
         }
@@ -216,7 +216,7 @@ static void write_outside(struct document *document, const struct report *report
         if (strcmp(curve->name, "image")) continue;
         if (!isfinite(curve->slope.value)) {
             document_text(document, BLOCK_LINE, "%s: no line over image tokens: %s%s", curve->label,
-                          curve->bin_count == 1 ? "all images have as many: " : "too few samples",
+                          curve->bin_count == 1 ? "all images have the same number: " : "too few samples",
                           curve->bin_count == 1 ? number_plain(curve->bins[0].x).text : "");
             continue;
         }
@@ -419,8 +419,7 @@ static void write_curves(struct document *document, const struct report *report,
         if (report->curves.items[i].group != group) continue;
         if (!list) {
             document_text(document, BLOCK_HEADING,
-                          "E1: scaling of %s: ms as a function of what it should grow with, straight lines [95 %% "
-                          "interval]",
+                          "E1: scaling of %s: ms against what it should grow with, straight-line fits [95 %% interval]",
                           report->results->files[report->results->groups[group].first].dataset_name);
             list = document_table(document, "latency|against|of|slope|unit|at 0, ms|R2|points");
         }
@@ -470,7 +469,7 @@ static void write_front(struct document *document, const struct report *report, 
     else if (!few[0])
         document_text(document, BLOCK_LINE,
                       "member: share of %zu resamples in which it is on the front, at most %s %% because %zu samples "
-                      "show no more",
+                      "cannot show more",
                       report->settings.resamples,
                       number_percent((double)tradeoff->sample_count / (double)(tradeoff->sample_count + 1)).text,
                       tradeoff->sample_count);
@@ -479,8 +478,8 @@ static void write_front(struct document *document, const struct report *report, 
     if (few[0]) document_text(document, BLOCK_LINE, "%s; members are unknown", few);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
-                      "the range of this metric's scores is unknown: intervals of accuracy are Student's, and there is "
-                      "none if all samples agree");
+                      "the range of this metric's scores is unknown: accuracy has Student's intervals, and none if all "
+                      "samples agree");
     if (tradeoff->front_count == 1)
         document_text(document, BLOCK_LINE,
                       "no configuration is more accurate than the fastest one: the front is a single point");
@@ -599,7 +598,7 @@ static void write_knob_fronts(struct document *document, const struct report *re
     document_text(document, BLOCK_HEADING, "E2: fronts with one knob fixed");
     document_text(
         document, BLOCK_LINE,
-        "area: dominated by the front, up to the slowest and the least accurate configuration, %% of the whole "
+        "area dominated by the front, up to the slowest and the least accurate configuration, in %% of the whole "
         "front's");
     struct text_list *table = document_table(document, "fixed|points|area %|fastest|most accurate");
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
@@ -622,7 +621,7 @@ static void write_gains(struct document *document, const struct report *report, 
         if (!is_listed(tradeoff->front, tradeoff->front_count, gain->from)) continue;
         if (!table) {
             document_text(document, BLOCK_HEADING,
-                          "E2: gain from the next level of a knob, from the points of the front; means over samples");
+                          "E2: gain from a knob's next level, for the points on the front; means over samples");
             table = document_table(document, "from|to|ms more|points more|points per ms");
         }
         for (int32_t k = 0, level_index = 0; k < tradeoff->knobs.knob_count; k++) {
@@ -642,7 +641,7 @@ static void write_gains(struct document *document, const struct report *report, 
     }
     if (is_any_free)
         document_text(document, BLOCK_LINE, "-: the next level took no more time, so there are no points per ms%s",
-                      is_measured_busy(report) ? "; these times come from a busy machine, which can hide what it costs"
+                      is_measured_busy(report) ? "; these times come from a busy machine, which can hide the cost"
                                                : "");
 }
 /* Writes the loss from pruning image tokens, compared with all tokens and with random ones. */
@@ -653,8 +652,8 @@ static void write_pruning(struct document *document, const struct report *report
     document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
                   report->results->files[tradeoff->group->first].dataset_name);
     document_text(document, BLOCK_LINE,
-                  "points: accuracy minus that without pruning, and minus that of as many random tokens (within 5 %%), "
-                  "paired over %zu samples, with 95 %% intervals; prefill: speedup factor, including prune",
+                  "points: accuracy minus that without pruning, and minus that with equally many random tokens (within "
+                  "5 %%), paired over %zu samples, with 95 %% intervals; prefill: speedup factor, including prune",
                   tradeoff->sample_count);
     document_add_table(document, &table);
 }

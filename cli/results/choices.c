@@ -48,7 +48,7 @@ static int read_choice(const vp_json *json, const char *place, size_t *next, str
     free(id);
     choices->strangers += tried == choices->count;
     if (tried == choices->count) return 0;
-    if (choices->of[sample] >= 0) return complain(EXIT_INPUT, "%s: the id has an earlier line", place);
+    if (choices->of[sample] >= 0) return complain(EXIT_INPUT, "%s: an earlier line has the same id", place);
     for (size_t c = 0; c < choices->config_count; c++)
         if (is_described(&choices->configs[c], json)) {
             matches++;

@@ -124,7 +124,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, bare_every, "every Nth point also runs without stage times; 0: none", .most = INT32_MAX) \
     ROW(S, TEXT, architecture, "kind of model", .is_optional = 1) \
     ELSE(OBJECT, "model_shape", "dimensions of the model, from its checkpoint", .is_optional = 1, .of = &MODEL_SHAPE) \
-    ELSE(OBJECT, "server", "settings of a sweep of servers, the same for all of them", .is_optional = 1, \
+    ELSE(OBJECT, "server", "settings of a server sweep, the same for all servers", .is_optional = 1, \
          .of = &SERVER) \
     ELSE(JSON, "options", "every option of the command") \
     ELSE(LIST, "data", "the data sets") \
@@ -167,7 +167,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
 #define ENGINE_SESSION_ROWS(ELSE) \
     SESSION_ROWS(ELSE) \
     ELSE(TEXT, "device", "device that ran the model") \
-    ELSE(INT, "seed", "seed of weights, samples and caption prompts", .least = INT64_MIN, .most = INT64_MAX) \
+    ELSE(INT, "seed", "seed for weights, samples and caption prompts", .least = INT64_MIN, .most = INT64_MAX) \
     ELSE(NUMBER, "stamp_cost_ns", "cost of a time stamp") \
     ELSE(JSON, "cold", "the session's first request, excluded from all statistics")
 /* A client's session: the servers' descriptions of themselves, and the first request to each. */
@@ -180,7 +180,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, set, "0-based index of its data set", .most = INT32_MAX) \
     ROW(S, TEXT, prompt, "text that is tokenized") \
     ROW(S, INT, input_text_tokens, "tokens of the prompt's text", .most = INT32_MAX, .null = "not known for a server") \
-    ELSE(JSON, "metadata", "members of the data set's record")
+    ELSE(JSON, "metadata", "the members of the data set's record")
 
 /* A line of a point. */
 #define POINT_ROWS(ROW, S) \
@@ -214,7 +214,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
        .unit = "J", .is_optional = 1)
 #define SERVED_RUN_ROWS(ROW, AT, S) \
     ANY_RUN_ROWS(ROW, AT, S) \
-    AT(S, OBJECT, "served", pass.served, "result of a server's pass", .of = &SERVED, .is_pointer = 1)
+    AT(S, OBJECT, "served", pass.served, "result of a request to a server", .of = &SERVED, .is_pointer = 1)
 /* times since the first byte sent, in older journals since the start of the request; -1: the event did not happen */
 #define SERVED_NS(S, AT, key, words) AT(S, INT, #key, key, words, .least = -1, .most = LINE_NS_MAX)
 #define SERVED_PIECES(S, AT, key, member, words, max) \
@@ -236,13 +236,13 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     AT(S, TEXT, "reasoning", reasoning, "reasoning text before the answer", .null = "none") \
     AT(S, JSON, "timings", timings, "the server's own times, under its names", .null = "none reported") \
     AT(S, TRUTH, "is_streamed", is_streamed, "false: the answer came in one body") \
-    AT(S, TRUTH, "is_new_connection", is_new_connection, "the times include connecting") \
+    AT(S, TRUTH, "is_new_connection", is_new_connection, "the times include the time to connect") \
     AT(S, INT, "http_status", http_status, "status of the response", .most = 999) \
     AT(S, INT, "attempts", attempts, "number of attempts; above 1: it was sent again", .least = 1, .most = INT32_MAX)
 #define USAGE_TOKENS(S, AT, key, words) \
     AT(S, INT, #key, key, words, .most = INT32_MAX, .null = "not reported by the server")
 #define USAGE_ROWS(AT, S) \
-    USAGE_TOKENS(S, AT, prompt_tokens, "prompt tokens of image and text") \
+    USAGE_TOKENS(S, AT, prompt_tokens, "prompt tokens, image and text together") \
     USAGE_TOKENS(S, AT, completion_tokens, "tokens of the answer") \
     USAGE_TOKENS(S, AT, image_tokens, "image tokens of the prompt") \
     USAGE_TOKENS(S, AT, cached_tokens, "prompt tokens read from a cache") \
@@ -272,7 +272,7 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     TWINS_PAIRS(ROW, S)
 #define TWINS_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
-    AT(S, OBJECT, "twins", twins, "pairs of requests: with the image, and with a text of as many tokens", \
+    AT(S, OBJECT, "twins", twins, "pairs of requests: with the image, and with a text of the same number of tokens", \
        .of = &TWINS_OBJECT) \
     SESSION_OF_ROWS(ROW, S)
 /* A request with an image and one with a text of as many prompt tokens: server/checks/twins.h. NaN and -1 mean null. */
@@ -300,7 +300,7 @@ struct twin_pair {
        .null = "not reported by the server") \
     AT(S, INT, "text_cached", text_cached, "text_tokens read from a cache", .most = INT32_MAX, \
        .null = "not reported by the server") \
-    AT(S, TRUTH, "image_first", image_first, "false: the request with the text was sent first")
+    AT(S, TRUTH, "image_first", image_first, "false: the text-only request was sent first")
 /* A sample's next-token distributions along the baseline's answer: measure/fidelity.h. */
 struct divergence { double nats, at_most; };
 #define TIE_NATS 0.1 /* a smaller preference is a tie, which rounding can decide: e^0.1 to 1 */
@@ -322,7 +322,7 @@ struct fidelity {
     AT(S, TRUTH, "answers_equal", answers_equal, "the greedy answers are equal", .null = "not compared") \
     AT(S, INT, "first_difference", first_difference, "0-based index of the first token that differs", \
        .most = INT32_MAX, .null = "none, or not known") \
-    AT(S, NUMBER, "margin", margin, "at this token: log probability of the own token minus that of the baseline's", \
+    AT(S, NUMBER, "margin", margin, "at this token: log probability of the answer's token minus the baseline's", \
        .unit = "nats", .null = "none, or not known") \
     AT(S, NUMBER, "baseline_margin", baseline_margin, \
        "at this token: the baseline's log probability of its own token minus that of the other", \
@@ -381,12 +381,12 @@ struct fidelity {
     SEVERAL_ROW(ROW, S, vision_tokens_of_images, "several images: vision tokens of each", .unit = NULL) \
     ROW(S, INT, input_text_tokens, "tokens of the prompt's text: sequence without image tokens and BOS", \
         .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("not known for a server")) \
-    ROW(S, INT, actual_text_tokens, "input_text_tokens under the reference's name", \
+    ROW(S, INT, actual_text_tokens, "input_text_tokens under the reference implementation's name", \
         .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("not known for a server")) \
     ROW(S, INT, total_sequence_length, \
         "prompt positions", .column = COLUMN_PROMPT, .most = INT32_MAX, .null = "not known") \
     ROW(S, TEXT, activations_used, \
-        "inputs that int8 and int4 weights had in prompts and images; not written: there were no such weights", \
+        "input type of int8 and int4 weights in prefill and vision; not written without such weights", \
         .choices = "bf16|int16|int8", .is_optional = 1) \
     ROW(S, INT, kept_vision_tokens, \
         "with --prune_list: image tokens kept after the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
@@ -407,7 +407,7 @@ struct fidelity {
     ROW(S, TEXT, chosen_config, "with --choices: the configuration of the grid that ran, by the name of its file", \
         .is_optional = 1) \
     ROW(S, NUMBER, overhead_ms, \
-        "with --choices: given time of the choice; a part of T_total and TTFT, accounted for, but of no stage", \
+        "with --choices: given time for choosing; T_total and TTFT include it, but no stage and not unaccounted", \
         .unit = "ms", .most = FIELD_MS_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "server only: the image as sent", .of = &SENT_IMAGE, \
@@ -421,8 +421,8 @@ struct fidelity {
                 "server only, several images: width and height of each as sent", .unit = "px") \
     SEVERAL_ROW(ROW, S, sent_bytes_of_images, "server only, several images: size of each file", .unit = "bytes") \
     SEVERAL_ROW(ROW, S, tokens_by_rule_of_images, \
-                "server only, several images: tokens of each by the rule of --family", .unit = NULL) \
-    ROW(S, INT, image_tokens_by_rule, "server only: tokens of the sent image by the rule of --family", \
+                "server only, several images: tokens of each by --family's rule", .unit = NULL) \
+    ROW(S, INT, image_tokens_by_rule, "server only: tokens of the sent image by --family's rule", \
         .most = INT32_MAX, .null = "no --family")
 #define SERVED_SIZES_ROWS(ROW, AT, S) \
     ROW(S, TEXT, tier, "resolution tier", .null = "none") \
@@ -449,14 +449,14 @@ struct fidelity {
         .null = "no request") \
     ROW(S, NUMBER, offered_per_s, "requests due per second in the window", .unit = "requests/s", \
         .null = "one request") \
-    ROW(S, NUMBER, completed_per_s, "answers completed per second in the window, those of ramps included", \
+    ROW(S, NUMBER, completed_per_s, "answers completed per second in the window, including those of ramps", \
         .unit = "requests/s", .null = "one request") \
     ROW(S, NUMBER, mean_in_flight, "mean number of requests in flight in the window", .null = "one request") \
     ROW(S, NUMBER, client_cpu_percent, "share of the block in which this client's thread ran", .digits = 1, \
         .null = "not known") \
-    ROW(S, NUMBER, client_wait_percent, "share of the block in which it waited for a processor", .digits = 1, \
+    ROW(S, NUMBER, client_wait_percent, "share of the block in which that thread waited for a processor", .digits = 1, \
         .null = "not known") \
-    ROW(S, INT, other_requests, "requests of others that the server finished or had meanwhile, by its metrics", \
+    ROW(S, INT, other_requests, "requests from others that the server finished or had meanwhile, by its metrics", \
         .most = LINE_COUNT_MAX, .null = "not known")
 #define LOAD_LINE_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, "file name of the configuration") \
@@ -466,7 +466,7 @@ struct fidelity {
     ROW(S, TEXT, config, "file name of the configuration") \
     ROW(S, INT, sample_id, "sample whose image and prompt are used", .most = INT64_MAX) \
     ROW(S, INT, views, "crops and the global view", .most = INT32_MAX) \
-    ROW(S, INT, total_sequence_length, "positions of the prompt", .most = INT32_MAX) \
+    ROW(S, INT, total_sequence_length, "prompt length in tokens", .most = INT32_MAX) \
     ROW(S, NUMBER, T_total, "time of this request; timing each kernel makes it slower", \
         .unit = "ms", .null = "not timed") \
     ELSE(JSON, "stages", "one object per stage that ran on the device")
@@ -480,7 +480,7 @@ struct fidelity {
 #define FIELD_HERE(member) member
 #define FIELD_IN_NOISE(member) noise.member
 #define NOISE_BLOCK_ROWS(AT, S, in) \
-    AT(S, NUMBER, "load", in(load), "load average, which counts vlmprof's own threads", .digits = 2, \
+    AT(S, NUMBER, "load", in(load), "load average, which includes vlmprof's own threads", .digits = 2, \
        .null = "not known") \
     AT(S, NUMBER, "steal_percent", in(steal_percent), "share of all CPU time taken by the host of a virtual machine", \
        .digits = 1, .null = "not known") \
@@ -550,7 +550,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         "0-based index of the first token that differs from the baseline's answer", .most = INT32_MAX, \
         .is_optional = 2, .null = "none, or not known", .column = COLUMN_FIRST_DIFFERENCE) \
     FIDELITY_NUMBER(S, ROW, first_difference_margin, \
-                    "at this token: log probability of the own token minus that of the baseline's", \
+                    "at this token: log probability of the answer's token minus the baseline's", \
                     .unit = "nats", .least = -FIELD_MS_MAX, .column = COLUMN_DIFFERENCE_MARGIN) \
     FIDELITY_NUMBER(S, ROW, first_difference_baseline_margin, \
                     "at this token: the baseline's log probability of its own token minus that of the other", \
@@ -597,9 +597,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, TEXT, model, "model name reported by the server", .null = "not reported") \
     ROW(S, TEXT, finish_reason, "why the answer ended: stop, length, ...", .null = "not reported") \
     ROW(S, INT, pieces, "pieces of the answer; one may contain several tokens", .most = INT64_MAX) \
-    ROW(S, INT, attempts, "number of attempts; above 1: it was sent again, and the times are of the last attempt", \
+    ROW(S, INT, attempts, "number of attempts; above 1: it was sent again, and the last attempt was timed", \
         .least = 1, .most = INT32_MAX) \
-    ROW(S, TRUTH, new_connection, "the times include connecting") \
+    ROW(S, TRUTH, new_connection, "the times include the time to connect") \
     ROW(S, TRUTH, streamed, "false: the answer came in one body, so TTFT is not known") \
     ROW(S, NUMBER, sent_ms, "0, from which times count: the first byte sent; in older files, T_client_delay", \
         .unit = "ms", .most = FIELD_MS_MAX, .null = "not known") \
@@ -646,7 +646,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
                 "population standard deviation of the scores: spread, not an error bar", FIELD_MS_MAX, \
                 "no row has a score") \
     ROW(S, TEXT, accuracy_metric, "scoring rule, see vlmprof score --help", .is_read = 1) \
-    ROW(S, TEXT, accuracy_from, "vlmprof score --scores: name and SHA-256 of the file that the scores are from", \
+    ROW(S, TEXT, accuracy_from, "vlmprof score --scores: name and SHA-256 of the file with the scores", \
         .is_optional = 1, .null = "scored by the rule", .is_read = 1) \
     HEAD_COUNT(S, ROW, accuracy_count, "rows with a score") \
     ROW(S, TEXT, accuracy_reason, "why there is no accuracy", .null = "there is an accuracy") \
@@ -679,7 +679,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         .unit = "nats", .most = FIELD_MS_MAX, .is_optional = 1, .is_read = 1) \
     FIDELITY_HEAD(S, ROW, kl_divergence_median, "median KL divergence over all tokens", .unit = "nats") \
     FIDELITY_HEAD(S, ROW, kl_divergence_p99, "99th percentile of the KL divergence over all tokens", .unit = "nats") \
-    FIDELITY_HEAD(S, ROW, kl_divergence_max, "largest KL divergence of all tokens", .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, kl_divergence_max, "largest KL divergence over all tokens", .unit = "nats") \
     FIDELITY_HEAD(S, ROW, top1_agreement, "share of all tokens where both have the same most likely token") \
     FIDELITY_INTERVAL(S, ROW, top1_agreement_interval, "95 % interval of top1_agreement, over samples") \
     FIDELITY_HEAD(S, ROW, answer_agreement, "share of rows whose answer equals the baseline's") \
@@ -687,12 +687,12 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     FIDELITY_HEAD(S, ROW, first_difference_index, \
                   "0-based index of the first token that differs: median over the rows that differ") \
     FIDELITY_HEAD(S, ROW, first_difference_margin, \
-                  "at this token: log probability of the own token minus that of the baseline's, median", \
+                  "at this token: log probability of the answer's token minus the baseline's, median", \
                   .unit = "nats", .least = -FIELD_MS_MAX) \
     FIDELITY_HEAD(S, ROW, first_difference_baseline_margin, \
                   "at this token: the baseline's log probability of its own token minus that of the other, median", \
                   .unit = "nats", .least = -FIELD_MS_MAX) \
-    ROW(S, INT, num_ties, "differing rows with a baseline margin (if not known: an own margin) of less than 0.1 nats", \
+    ROW(S, INT, num_ties, "differing rows with a baseline margin (if unknown: their own) of less than 0.1 nats", \
         .most = FIELD_COUNT_MAX, .is_optional = 2, .null = "none", .is_read = 1) \
     ROW(S, INT, fidelity_tokens, "tokens of the baseline's answers that were compared", \
         .most = FIELD_COUNT_MAX, .is_optional = 2, .null = "none", .is_read = 1) \
@@ -708,7 +708,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     HEAD_NUMBER(S, ROW, actual_vision_tokens_mean, "mean vision tokens in the sequence", FIELD_MS_MAX, "not known") \
     HEAD_NUMBER(S, ROW, actual_vision_tokens_std, \
                 "population standard deviation of vision tokens in the sequence", FIELD_MS_MAX, "not known") \
-    ROW(S, INT, max_crops, "most crops that the configuration allows", .least = 1, \
+    ROW(S, INT, max_crops, "maximum number of crops in the configuration", .least = 1, \
         .most = INT32_MAX, .null = "not known") \
     ROW(S, INT, theoretical_num_crops, \
         "crops of the most frequent tiling", .most = INT32_MAX, .null = "no row has an image") \
@@ -726,21 +726,22 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define RESULT_TIME_ROWS(ROW, S) \
     ROW(S, TEXT, measured_from, "end of the first run, UTC, ISO 8601", .null = "nothing was measured", .is_read = 1) \
     ROW(S, TEXT, measured_to, "end of the last run, UTC, ISO 8601", .null = "nothing was measured", .is_read = 1) \
-    HEAD_COUNT(S, ROW, sessions, "starts of the program that measured rows of this file")
+    HEAD_COUNT(S, ROW, sessions, "number of program starts that measured rows of this file")
 #define TOOL_COST_ROWS(ROW, S) \
     ROW(S, NUMBER, stamps_per_request, "time stamps or events per request", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, stamp_cost_ns, "cost of one of them, measured in the session", .unit = "ns", \
+    ROW(S, NUMBER, stamp_cost_ns, "cost of one time stamp or event, measured in the session", .unit = "ns", \
         .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, stamps_share, \
         "stamps_per_request x stamp_cost_ns / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
     HEAD_COUNT(S, ROW, bare_pairs, "number of pairs") \
-    ROW(S, NUMBER, bare_difference_ms, "mean of (staged - bare)", .unit = "ms", .null = "no pairs") \
+    ROW(S, NUMBER, bare_difference_ms, "mean T_total with minus without stage " \
+                                       "times", .unit = "ms", .null = "no pairs") \
     ROW(S, RANGE, bare_difference_ms_interval, "interval of bare_difference_ms", \
         .unit = "ms", .null = "too few pairs") \
-    ROW(S, NUMBER, bare_difference_share, "bare_difference_ms as a fraction of the bare mean", .null = "no pairs") \
+    ROW(S, NUMBER, bare_difference_share, "bare_difference_ms / mean without stage times", .null = "no pairs") \
     ROW(S, RANGE, bare_difference_share_interval, "interval of bare_difference_share", .null = "too few pairs") \
     ROW(S, NUMBER, bare_difference_share_median, \
-        "median of (staged - bare), as a fraction of the bare mean", .null = "no pairs") \
+        "median difference, as a fraction of the mean without stage times", .null = "no pairs") \
     ROW(S, RANGE, bare_difference_share_median_interval, \
         "interval of bare_difference_share_median", .null = "too few pairs")
 
@@ -765,7 +766,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define STOPS_ROWS(ELSE) \
     ELSE(INT, "runs", "points with num_runs_per_sample runs; no half-width was requested") \
     ELSE(INT, "interval", "points whose interval of the P50 became narrow enough") \
-    ELSE(INT, "box", "points whose time box ended") \
+    ELSE(INT, "box", "points that reached the time limit") \
     ELSE(INT, "max", "points with max_runs runs")
 #define SERVER_TIME_ROWS(ELSE) \
     ELSE(NUMBER, "image", "median with the image", .most = FIELD_MS_MAX, .null = "not known") \
@@ -775,7 +776,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define OUTSIDE_ROWS(ELSE) \
     ELSE(NUMBER, "ms", "median of the pairs' differences: preprocessing, upload and vision encoder", .unit = "ms", \
          .null = "fewer than 5 usable pairs") \
-    ELSE(NUMBER, "low", "lower end of a range of two differences that covers the median", .unit = "ms", \
+    ELSE(NUMBER, "low", "lower end of a range between two differences that covers the median", .unit = "ms", \
          .null = "fewer than 5 usable pairs") \
     ELSE(NUMBER, "high", "upper end of this range", .unit = "ms", .null = "fewer than 5 usable pairs") \
     ELSE(NUMBER, "level", "confidence level of this range", .most = 1, .null = "fewer than 5 usable pairs") \
@@ -803,7 +804,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(INT, "image_tokens", "prompt_tokens minus the tokens of the question without the image", \
          .null = "several samples")
 #define OUTSIDE_WORDS \
-    "server only: TTFT of the image request minus that of a text with as many prompt tokens, in pairs"
+    "server only: TTFT of the image request minus that of a text with equally many prompt tokens, in pairs"
 #define COUNTS_OF_RESULT_ROWS(ELSE) \
     ELSE(JSON, "selected_crops_distribution", "number of crops -> rows with that number") \
     ELSE(JSON, "first_difference_distribution", "with --baseline: index of the first token that differs -> rows", \
@@ -812,7 +813,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(INT, "num_cached_runs", "server only: runs in which half of the prompt or more came from its cache", \
          .is_optional = 1) \
     ELSE(INT, "num_dropped_image_runs", "server only: runs with image_dropped", .is_optional = 1) \
-    ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS ", over the twins of all samples", .of = &OUTSIDE, \
+    ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS ", over the request pairs of all samples", .of = &OUTSIDE, \
          .is_optional = 1, .null = "see null_reasons") \
     ELSE(JSON, "null_reasons", "server only: why keys are null, by key", .is_optional = 1)
 #define GPU_ROWS(ELSE) \
@@ -848,7 +849,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(TEXT, "gemm_rows_1024", "matrix kernel for many rows (prefill)", .null = "not known for a server", \
          .is_optional = 1) \
     ELSE(INT, "threads", "--threads; 0: all", .null = "not known for a server", .is_optional = 1) \
-    ELSE(INT, "seed", "seed of weights, samples and caption prompts", .null = "not known for a server") \
+    ELSE(INT, "seed", "seed for weights, samples and caption prompts", .null = "not known for a server") \
     ELSE(JSON, "clocks", "clocks, power, temperature", .null = "not read", .is_optional = 1) \
     ELSE(TEXT, "client", "servers only: library that sent the requests", .is_optional = 1) \
     ELSE(OBJECTS, "servers", "servers only: each server's description of itself", .of = &SERVER_WORDS, \
@@ -859,16 +860,16 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
          .null = "nothing was measured") \
     ELSE(LIST, "session_list", "provenance of each start of the engine that measured rows of this file; " \
                                "run_flags.session is a 0-based index into this list") \
-    ELSE(OBJECT, "tool_cost", "cost of measuring: time stamps, and pairs of runs with and without stage times, " \
-                              "which are in no other statistic", .of = &TOOL_COST) \
+    ELSE(OBJECT, "tool_cost", "cost of measuring: time stamps, and pairs of runs with and without stage times; no " \
+                              "other statistic includes them", .of = &TOOL_COST) \
     ELSE(OBJECT, "noise", "other activity of the machine during the blocks of runs that contain this file's " \
                           "runs; missing in older files", .of = &NOISE, .is_optional = 1) \
     ELSE(OBJECTS, "load", "servers under load: each block of requests", .of = &LOAD, .is_optional = 1) \
-    ELSE(OBJECTS, "kernel_pass", "one request per shape with each kernel timed separately (--kernel_pass); its " \
-                                 "times are in no other statistic", .of = &KERNELS) \
+    ELSE(OBJECTS, "kernel_pass", "one request per shape with each kernel timed separately (--kernel_pass); no other " \
+                                 "statistic includes its times", .of = &KERNELS) \
     ELSE(JSON, "config", "value of every option of the command, given or default; further keys may be added") \
     ELSE(JSON, "aggregate_stats", "statistics of the rows with status ok") \
-    ELSE(JSON, "latency_stats", "aggregate_stats again, under the name that the reference's scripts read") \
+    ELSE(JSON, "latency_stats", "same as aggregate_stats; the reference implementation's scripts read this name") \
     ELSE(JSON, "statistics", "statistics of every time and share, by key: over_samples (of the samples' means " \
                              "over their runs) and over_runs (of single runs)") \
     ELSE(OBJECTS, "per_sample_results", "one row per sample, ascending by sample_id")
@@ -893,7 +894,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define ROW_TIMES_ROWS(ELSE) \
     ELSE(NUMBER, "energy_resolution_j", "energy that the GPU used during one step of the counter", .unit = "J", \
          .most = FIELD_MS_MAX, .is_optional = 1) \
-    ELSE(JSON, "metadata", "members of the data set's record") \
+    ELSE(JSON, "metadata", "the members of the data set's record") \
     ELSE(JSON, "stages", "mean over the runs of device_ms, or of wall_ms for host stages; null: did not run", \
          .unit = "ms") \
     ELSE(JSON, "stage_detail", "details of each stage, means over the runs") \

@@ -16,7 +16,7 @@ struct vp_model_config;
 #define KNOB_GRID_ROWS(ROW) \
     ROW(TIER, "tier", "resolution tier", \
         ({"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, \
-          "tiers of the grid (default for Molmo models without another image size: all)", \
+          "tiers in the grid (default: all, for Molmo models without another image size)", \
           .excludes = "vision_tokens_list"},), (), \
         .null = "--vision_tokens_list, or a server got images unchanged", .type = KNOB_IS_TEXT, \
         .of = KNOB_OF_IMAGES, .axis = "image size", .axis_key = "image_size", \
@@ -24,7 +24,7 @@ struct vp_model_config;
         .option = "tier") \
     ROW(TOKENS, "target_vision_tokens", "vision tokens that the configuration requests", \
         ({"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, \
-          "target vision tokens of the grid, instead of tiers"},), (), \
+          "target vision tokens in the grid, instead of tiers"},), (), \
         .null = "a tier is set, or a server got images unchanged", .type = KNOB_IS_NUMBER, \
         .of = KNOB_OF_IMAGES, .axis = "image size", \
         .always = KNOB_IN_ALL, .most_read = 1000000000, .list = "vision_tokens_list", .option = "vision_tokens") \
@@ -57,26 +57,26 @@ struct vp_model_config;
 
 /* The knobs that multiply the grid: each point is measured with each value of the list, or with the model's own. */
 #define KNOB_EACH_ROWS(ROW) \
-    ROW(WEIGHTS, "weights", "weights of the language model's linear layers", \
+    ROW(WEIGHTS, "weights", "weight type of the language model's linear layers", \
         (OPTION_WEIGHTS, \
          {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL, \
-          "weights of the grid, instead of --weights: every point runs with each of these (bf16, fp32, int8, int4); " \
-          "one engine per value stays open", .excludes = "weights endpoint"},), \
+          "weight types in the grid, instead of --weights: every point runs with each of these (bf16, fp32, int8, " \
+          "int4); one engine per value stays open", .excludes = "weights endpoint"},), \
         (OPTION_WEIGHTS,), \
         .null = "not known for a server", \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "weights", .axis_key = "weights", \
         .always = KNOB_IN_RESULTS | KNOB_IN_REPORTS, .only_varied = 1, .choices = WEIGHTS_NAMES, .in_name = "weights", \
         .in_setting = "", .in_model = 1, .list = "weights_list", .option = "weights", .usual = "bf16") \
-    ROW(HEAD_WEIGHTS, "head_weights", "weights of the output head", \
+    ROW(HEAD_WEIGHTS, "head_weights", "weight type of the output head", \
         (OPTION_HEAD_WEIGHTS,), (OPTION_HEAD_WEIGHTS,), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, \
         .option = "head_weights", .usual = "bf16") \
-    ROW(VISION_WEIGHTS, "vision_weights", "weights of the vision tower", \
+    ROW(VISION_WEIGHTS, "vision_weights", "weight type of the vision tower", \
         (OPTION_VISION_WEIGHTS,), (OPTION_VISION_WEIGHTS,), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, \
         .option = "vision_weights", \
         .usual = "bf16") \
-    ROW(ACTIVATIONS, "activations", "--activations: inputs of int8 and int4 weights in prompts and images", \
+    ROW(ACTIVATIONS, "activations", "--activations: input type of int8 and int4 weights in prefill and vision", \
         (OPTION_ACTIVATIONS(TEXTS, "KIND...", NULL, NULL, "; every point of the grid runs with each of these"),), \
         (OPTION_ACTIVATIONS(CHOICE, "KIND", "auto", ACTIVATIONS_NAMES, ""),), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "activations", .axis_key = "activations", \
@@ -84,7 +84,7 @@ struct vp_model_config;
         .list = "activations", .option = "activations", .usual = "auto") \
     ROW(PRUNE, "prune", "how image tokens are pruned, as in --prune_list", \
         ({"prune_list", WHOLE_TEXTS, "VALUE...", NULL, 0, 0, NULL, \
-          "pruning of image tokens: every point of the grid runs with each of these (none, random:keep=0.25, " \
+          "image token pruning: every point of the grid runs with each of these (none, random:keep=0.25, " \
           "fastv:keep=112,layer=2, ...; vlmprof help pruning)", OF_ENGINE},), \
         ({"prune", TEXT, "VALUE", NULL, 0, 0, NULL, \
           "prune or merge image tokens: METHOD[:KEY=VALUE,..], such as fastv:keep=0.25,layer=2 (vlmprof help " \
@@ -103,7 +103,7 @@ struct vp_model_config;
         (), (), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, .axis = "model", .axis_key = "endpoint_model", \
         .only_varied = 1, .in_setting = "") \
-    ROW(REQUEST, "request_knobs", "server only: members of the request body that were set, path and value", \
+    ROW(REQUEST, "request_knobs", "server only: members of the request body that were set, with path and value", \
         (), (), \
         .type = KNOB_IS_JSON, .of = KNOB_OF_SERVERS)
 
@@ -117,7 +117,7 @@ struct vp_model_config;
         .in_knobs = 1, .in_name = "rate", .in_setting = "rate=") \
     ROW(CONCURRENCY, "concurrency", "server only: requests in flight in a closed loop", \
         ({"concurrency_list", COUNTS, "N...", NULL, 1, 10000, NULL, \
-          "requests in flight at all times (closed loop); each configuration is measured with each number", \
+          "requests in flight at all times (closed loop); each configuration is measured at each number", \
           .needs = "endpoint", .excludes = "twins baseline stop_half_width"},), (), \
         .type = KNOB_IS_JSON, .axis = "concurrency", .axis_key = "concurrency", \
         .in_knobs = 1, .in_name = "conc", .in_setting = "conc=")

@@ -242,8 +242,8 @@ const char FIDELITY_TEXT[] =
     "top1_agreement: share of tokens with the same most likely token; answer_agreement: share of equal answers; "
     "margin: how much the baseline prefers its token where answers diverge, nats, median (0.02: a tie, 4: an error)";
 const char TWINS_TEXT[] =
-    "T_image_outside: TTFT of the request with the image minus that of a text with as many prompt tokens, in pairs; it "
-    "includes preprocessing, upload and vision encoder";
+    "T_image_outside: TTFT of the image request minus that of a text request with the same number of prompt tokens, in "
+    "pairs; it includes preprocessing, upload and vision encoder";
 const char OPS_COLUMNS_TEXT[] =
     "times are sums over the calls; self: without nested operations, total: with them, avg: total / calls; Self %: "
     "share of all self times\n";

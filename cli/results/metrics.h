@@ -71,7 +71,7 @@ void runs_set_unknown(struct pass_result *run); /* sets the numbers of KEPT_ROWS
     ROW(METRIC_TOKEN_ENERGY, "energy_per_token_j", "J", \
         "energy_j / output tokens, including the energy of the prompt") \
     ROW(METRIC_DELAY, "T_client_delay", "ms", \
-        "server only: time until the client sent the first byte, with connecting; no other time includes it") \
+        "server only: time until the client sent the first byte, including connecting; no other time includes it") \
     ROW(METRIC_QUEUE, "T_queue", "ms", "server only: time in the server's queue, by its own clock")
 #define TERM_ROWS(ROW) \
     ROW(TERM_STEP, "T_decode_per_step", "ms", \

@@ -317,7 +317,7 @@ static int read_id(struct result_file *file, const vp_json *json, uint32_t id, s
         return 0;
     }
     if (vp_json_to_int(json, id, number) == VP_OK && *number >= 0) return 0;
-    return result_fail(file, json, id, row, "sample_id", "is not an integer of 0 or more, nor a text");
+    return result_fail(file, json, id, row, "sample_id", "is neither an integer of 0 or more nor a text");
 }
 /* Reads one object of per_sample_results. A failed sample is counted but gets no row. Returns 0 or an exit code. */
 static int read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
@@ -921,7 +921,7 @@ static int adopt_knobs(struct results *results) {
         for (size_t k = 0; k < file->own_knobs; k += 2) {
             const int knob = knob_own(file->own.items[k], unit_of(file, file->own.items[k]));
             if (knob < 0)
-                return complain(EXIT_INPUT, "%.300s: the knob %.100s is one too many: vlmprof reads %d together",
+                return complain(EXIT_INPUT, "%.300s: the knob %.100s is one too many: at most %d are read together",
                                 file->path, file->own.items[k], KNOB_OWN_MOST);
             knob_set_text(&file->knobs, knob, file->own.items[k + 1]);
         }
@@ -1059,7 +1059,7 @@ static void group_results(struct results *results) {
                 text_list_add(&same, "%.300s is the same configuration as %.300s%s%.200s%s", results->files[i].path,
                               results->files[kept - 1].path, words.bytes ? " (they differ in " : "",
                               words.bytes ? words.data : "",
-                              words.bytes ? "; that is not a knob: vlmprof help library)" : "");
+                              words.bytes ? "; that is not a knob: see vlmprof help library)" : "");
                 free(words.data);
             }
             result_file_free(&results->files[i]);

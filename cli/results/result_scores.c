@@ -242,7 +242,7 @@ static int read_lines(struct score_job *job) {
         else code = read_line(job, &parsed.json, number);
     }
     FREE_ALL(parsed.nodes, text);
-    return code || job->line_count ? code : complain(EXIT_INPUT, "%s: there is no line in it", path);
+    return code || job->line_count ? code : complain(EXIT_INPUT, "%s: the file contains no lines", path);
 }
 
 /* ---- ids to rows */
@@ -527,7 +527,7 @@ static int check_paths(const struct score_job *job) {
         if (!is_scored(job, i)) continue;
         char *path = new_path(job, i);
         if (text_list_has(&paths, path))
-            code = complain(EXIT_USAGE, "two result files have the name of %s: score one folder at a time", path);
+            code = complain(EXIT_USAGE, "two result files have the same name, %s: score one folder at a time", path);
         else if (vp_path_kind(path) == VP_PATH_UNKNOWN)
             code = complain(EXIT_OUTPUT, "%s: it cannot be written: %s", path, strerror(errno));
         else if (vp_path_kind(path) != VP_PATH_NONE)

@@ -76,7 +76,7 @@ static void caption_add(struct captions *captions, struct caption_row *row, stru
                                    &scoring->sample.references, &scoring->sample.reference_count))
             trouble = "the references must be texts";
     } else trouble = scoring_read(scoring, VP_SCORE_CAPTION_JACCARD, json, object);
-    if (!candidate) trouble = "the row has no text as a prediction";
+    if (!candidate) trouble = "the row's prediction is not a text";
     if (!trouble && !scoring->sample.reference_count) trouble = "the row has no references to compare with";
     row->trouble = trouble;
     if (trouble) return;

@@ -247,7 +247,7 @@ static const char *read_row(struct scoring *scoring, int metric, const vp_json *
     if (!has_value(json, 0, "prediction")) prediction_key = has_value(json, 0, "text") ? "text" : "pred";
     scoring->sample.prediction = scoring_own(scoring, node_text(json, vp_json_get(json, 0, prediction_key)));
     trouble = scoring_read(scoring, metric, json, 0);
-    return scoring->sample.prediction ? trouble : "the row has no text as a prediction";
+    return scoring->sample.prediction ? trouble : "the row's prediction is not a text";
 }
 /* Scores one line of the input and writes its row. For an invalid line, the row has a reason instead of a score. */
 static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring,
@@ -425,7 +425,7 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         char few[200];
         tally_print(&job->tally, job->name);
         if (job->empty_count)
-            print_note("vlmprof: %zu row%s an empty list of references: the score 0 is in the mean\n", job->empty_count,
+            print_note("vlmprof: %zu row%s an empty list of references: their 0 counts in the mean\n", job->empty_count,
                        job->empty_count == 1 ? " has" : "s have");
         if (job->few_count)
             print_note("vlmprof: %s\n",

@@ -15,7 +15,7 @@ const char *few_answers_text(vp_score_metric metric, size_t count, char *line, s
     snprintf(line, capacity, "%zu sample%s fewer than 3 reference answers: %s; --metric em compares with a single "
                              "answer", count, count == 1 ? " has" : "s have",
              metric == VP_SCORE_VQA_SEED ? "vqa_seed gives at most 1/3 for each answer"
-                                         : "vqa_official gives at most 0.3 for two, and 0 for one");
+                                         : "vqa_official gives at most 0.3 for two answers, and 0 for one");
     return line;
 }
 int has_few_answers(const struct scoring *scoring, vp_score_metric metric) {
@@ -237,7 +237,7 @@ void tally_print(const struct tally *tally, const char *metric) {
         print_note("; %lld answer%s the rule could not read (0 in the mean)", (long long)tally->unparsed_count,
                    plural_s(tally->unparsed_count));
     if (tally->nearest_count)
-        print_note("; %lld name%s no option: the rule took the nearest one, a guess", (long long)tally->nearest_count,
+        print_note("; %lld name%s no option: the rule guessed the nearest one", (long long)tally->nearest_count,
                    tally->nearest_count == 1 ? "s" : "");
     if (tally->empty_count) print_note("; %lld empty", (long long)tally->empty_count);
     print_note("\n");

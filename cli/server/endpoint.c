@@ -147,7 +147,7 @@ int endpoint_open(struct endpoint_settings settings, const char *url, const char
     endpoint->url = copy_text(vp_server_url(endpoint->server), strlen(vp_server_url(endpoint->server)));
     if (model) endpoint->model = copy_text(model, strlen(model));
     if (endpoint->key && !strncmp(endpoint->url, "http://", 7) && !endpoint_is_local(endpoint))
-        text_list_add(&endpoint->warnings, "%s: the API key of %s is sent unencrypted: use https", endpoint->url,
+        text_list_add(&endpoint->warnings, "%s: the API key from %s is sent unencrypted: use https", endpoint->url,
                       endpoint->key_place);
     return check_scheme(endpoint->url);
 }
@@ -258,7 +258,7 @@ int endpoint_choose_model(struct endpoint *endpoint) {
     }
     if (!code && names.count == 1) {
         endpoint->model = copy_text(names.items[0], strlen(names.items[0]));
-        print_note("vlmprof: model: %.200s, the server's only one\n", names.items[0]);
+        print_note("vlmprof: model: %.200s, the server's only model\n", names.items[0]);
     } else if (endpoint->is_away) code = complain_away(reason);
     else if (code && code != EXIT_INTERRUPTED)
         code = complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; the server does not list its models "

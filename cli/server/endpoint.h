@@ -26,7 +26,7 @@
      "environment variable with the server's API key, if there is one"}, \
     {"api_key_file", TEXT, "FILE", NULL, 0, 0, NULL, "file whose first line is the API key", \
      .excludes = "api_key_env"}, \
-    {"ca_file", TEXT, "FILE", NULL, 0, 0, NULL, "trusted certificates (PEM), for a server with its own certificate"}, \
+    {"ca_file", TEXT, "FILE", NULL, 0, 0, NULL, "trusted CA certificates (PEM), for a server with a private CA"}, \
     {"timeout_s", COUNT, "S", "600", 1, 86400, NULL, "abandon a request after S seconds"}
 
 struct endpoint {

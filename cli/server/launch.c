@@ -36,7 +36,7 @@ int launch_check(const struct launch_settings *settings, const struct request_kn
                 return complain(EXIT_USAGE, "--knob %s: vlmprof has a knob of this name; choose another, also in {%s}",
                                 name, name);
         if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")])
-            return complain(EXIT_USAGE, "--knob %.60s: a name has letters, digits, _ and -", name);
+            return complain(EXIT_USAGE, "--knob %.60s: a name consists of letters, digits, _ and -", name);
         while (*at && knob_here(knobs, at) != i) at++;
         if (!*at) return complain(EXIT_USAGE, "--knob %s: --server has no {%s}", name, name);
     }
@@ -161,7 +161,7 @@ int launch_server(const struct launch_settings *settings, const struct request_k
     char *command = fill_command(settings->command, knobs, combination, &name);
     text_add_string(&name, ".log");
     if (answers(settings->ready)) {
-        snprintf(reason, capacity, "%.200s answers before --server was started: another server has its port",
+        snprintf(reason, capacity, "%.200s answered before --server was started: another server is using its port",
                  settings->ready);
         FREE_ALL(command, name.data);
         return EXIT_DEVICE;

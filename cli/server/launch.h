@@ -9,8 +9,8 @@
 /* Options of sweep's servers that are started. */
 #define OPTIONS_OF_LAUNCH \
     {"server", TEXT, "COMMAND", NULL, 0, 0, NULL, \
-     "shell command that starts the server of --endpoint, for each value of a --knob: {NAME} in it is the value " \
-     "of --knob NAME; its output goes to DIR/server-NAME-VALUE.log", \
+     "shell command that starts the server at --endpoint, once for each value of a --knob; {NAME} in it becomes the " \
+     "value of --knob NAME; its output goes to DIR/server-NAME-VALUE.log", \
      .needs = "endpoint endpoint_model", .excludes = "twins baseline stop_half_width"}, \
     {"knob", WHOLE_TEXTS, "NAME=V1,V2...", NULL, 0, 0, NULL, \
      "a start-up option of --server as a knob: each configuration is measured with each value", .needs = "server"}, \
@@ -18,7 +18,7 @@
      "before each block, wait until this URL answers (with --server: its /v1/models)", .needs = "endpoint"}, \
     {"ready_timeout_s", COUNT, "S", "600", 1, 86400, NULL, "how long to wait for --ready"}, \
     {"server_rounds", COUNT, "N", "2", 1, 1000, NULL, \
-     "with --server: how often each value is started; their order is reversed from round to round, because " \
+     "with --server: number of starts for each value; the values' order is reversed from round to round, because " \
      "restarts drift", .needs = "server"}
 
 struct launch_settings {

@@ -379,8 +379,8 @@ void add_plan_difference(struct text_buffer *out, const vp_json *json, uint32_t 
         FREE_ALL(there, here);
     }
     if (out->bytes == first)
-        text_add_string(out, ours ? " the options are equal, but the model or the data have other contents"
-                                  : " other model, data, seed or options");
+        text_add_string(out, ours ? " the options are equal, but the contents of the model or the data differ"
+                                  : " a different model, data, seed or options");
     free(own.nodes);
 }
 /* Reads a configuration of a head line; a known one keeps its first head. */

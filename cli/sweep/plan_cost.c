@@ -479,7 +479,7 @@ static void print_plan_baseline(const struct estimate *estimate) {
     print_plain("baseline    %s%s: %lld remaining untimed passes along its answers",
                 baseline_name(estimate->baseline, 0), estimate->plan->set_count > 1 ? ", ..." : "",
                 (long long)estimate->follow_left);
-    if (estimate->baseline_left) print_plain(", %lld that give them", (long long)estimate->baseline_left);
+    if (estimate->baseline_left) print_plain(", after %lld that generate them", (long long)estimate->baseline_left);
     if (baseline_bytes(estimate) > 0)
         print_plain("; the logits of a sample need at most %.4g MB", baseline_bytes(estimate) / 1e6);
     print_plain("\n");
@@ -498,7 +498,7 @@ static void print_plan_time(const struct estimate *estimate) {
                     (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
                     (long long)estimate->runs_left, passes, time_source(estimate));
     else print_plain("time        not known until each configuration has a run: start the sweep, stop it with Ctrl-C "
-                     "after the\n            first sample, and ask again with the same --output_dir\n");
+                     "after the\n            first sample, and plan again with the same --output_dir\n");
 }
 /* 6 pairs that differ in one direction have a two-sided p of 2 / 2^6, the least number below 5 % */
 enum { MCNEMAR_LEAST = 6 };
@@ -506,11 +506,11 @@ static void print_plan_resolution(const struct estimate *estimate) {
     const vp_resolution *resolution = &estimate->resolution;
     if (isfinite(resolution->accuracy))
         print_plain(
-            "resolution  %zu samples distinguish accuracies that differ by %.1f points of 100 (if only one is right "
-            "on %.0f %% of the questions)\n",
+            "resolution  %zu samples distinguish accuracies that differ by %.1f percentage points (if only one is "
+            "right on %.0f %% of the questions)\n",
             estimate->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
     else if (estimate->fewest >= MCNEMAR_LEAST)
-        print_plain("resolution  %zu samples distinguish accuracies that differ by %.0f points of 100 or more (%d "
+        print_plain("resolution  %zu samples distinguish accuracies that differ by %.0f percentage points or more (%d "
                     "questions on which only one side is right)\n",
                     estimate->fewest, 100.0 * MCNEMAR_LEAST / (double)estimate->fewest, MCNEMAR_LEAST);
     else print_plain("resolution  %zu samples are too few to distinguish two accuracies\n", estimate->fewest);

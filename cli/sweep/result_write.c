@@ -849,8 +849,8 @@ int summaries_print(const struct summaries *all) {
     }
     (is_served ? served_terms_add : terms_add)(&document, explained, sizeof explained / sizeof *explained);
     if (all->is_loaded)
-        document_text(&document, BLOCK_LINE, "under load: from the time at which the request was due, instead of the "
-                                             "first byte; vlmprof report shows percentiles over requests");
+        document_text(&document, BLOCK_LINE, "under load, times start when the request was due, not at the first byte; "
+                                             "vlmprof report shows percentiles over requests");
     return print_document(&document);
 }
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {

@@ -65,7 +65,7 @@ static int request_failed(struct load_block *block, size_t request, const vp_exc
     block->silent[block->silent_count++] = request;
     if (block->silent_count < SILENT_MOST && block->silent_count < block->count) return 0;
     complain(EXIT_DEVICE, "the first %zu requests of a block got no answer: %s", block->silent_count, reason);
-    sweep_message(block->sweep, "stopped, these points remain open");
+    sweep_message(block->sweep, "stopped; these points remain open");
     return EXIT_DEVICE;
 }
 static int request_ended(void *user, size_t request, vp_exchange *exchange) {
@@ -127,7 +127,7 @@ static void warn_of_block(const struct configuration *configuration, const struc
         complain(0, "%s: %lld of %lld requests were sent more than 5 ms late: this client is too slow or too busy",
                  configuration->file_name, (long long)line->late, (long long)line->requests);
     if (line->other_requests > 0)
-        complain(0, "%s: the server had %lld requests of others during the block", configuration->file_name,
+        complain(0, "%s: other clients also sent the server %lld requests during the block", configuration->file_name,
                  (long long)line->other_requests);
 }
 static int run_block(struct load_block *block, int64_t round, size_t number, size_t of) {

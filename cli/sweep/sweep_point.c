@@ -22,7 +22,7 @@ enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is the cause, not the points
 
 void sweep_message(const struct sweep *sweep, const char *what) {
     close_progress();
-    print_note("vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what, sweep->done,
+    print_note("vlmprof: %s: %zu of %zu points are in %s; run the same command again to continue\n", what, sweep->done,
                sweep->point_count, sweep->journal.path);
 }
 
@@ -272,7 +272,7 @@ static int check_streak(struct sweep *sweep, int exit_code, const char *reason) 
         sweep->failed--;
     }
     complain(exit_code, "%d consecutive failures, the last one: %s", FAILURES_IN_A_ROW, reason);
-    sweep_message(sweep, "stopped, these points remain open");
+    sweep_message(sweep, "stopped; these points remain open");
     return exit_code;
 }
 
@@ -391,7 +391,7 @@ static int check_memory(const struct sweep *sweep) {
     if (result == VP_OK && count > 1 && free_bytes && sum > free_bytes) {
         plan_fitting(&sets, &sweep->plan, bytes, free_bytes);
         code = complain(EXIT_DEVICE,
-                        "--weights_list: all engines are open at once and need %.2f GB (%s), %.2f GB are free; %s%s",
+                        "--weights_list: all engines stay open and need %.2f GB (%s), but %.2f GB are free; %s%s",
                         (double)sum / 1e9, needs.data, (double)free_bytes / 1e9,
                         sets.bytes ? "these fit together: " : "none of them fits alone: ",
                         sets.bytes ? sets.data : "fewer crops, a shorter prompt or fewer new tokens need less");
@@ -615,7 +615,7 @@ static int measure_twins(struct sweep *sweep, struct open_point *point, const st
     struct twins twins;
     int code = served_twins(sweep, point, sample, &twins, reason, sizeof reason);
     point->has_twins = 1;
-    if (reason[0]) complain(0, "twins of sample %lld: %s", (long long)sample->id, reason);
+    if (reason[0]) complain(0, "--twins, sample %lld: %s", (long long)sample->id, reason);
     if (!code) code = write_twins(sweep, point, sample, &twins, reason);
     twins_free(&twins);
     return code;

@@ -24,7 +24,7 @@ static int check_folder(const struct sweep *sweep, const char *folder) {
         if (can_parse_journal_name(names.items[i], &rank, &world_size) && world_size != sweep->rank.world_size)
             code = complain(
                 EXIT_USAGE,
-                "%s/%s belongs to a sweep with %lld processes, but this one has %d: continue with as many, or use "
+                "%s/%s belongs to a sweep with %lld processes, but this one has %d: continue with that many, or use "
                 "another --output_dir",
                 folder, names.items[i], (long long)world_size, sweep->rank.world_size);
     text_list_free(&names);

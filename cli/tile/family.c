@@ -95,7 +95,7 @@ int family_size_for(const vp_family *family, int32_t width_px, int32_t height_px
     }
     if (best < 0) {
         snprintf(reason, capacity,
-                 "no size of this shape costs at most %lld tokens by the rule of %s: the minimum is %lld",
+                 "no size of this shape costs at most %lld tokens by %s's rule: the minimum is %lld",
                  (long long)max_tokens, family->preset->name, (long long)least);
         return EXIT_INPUT;
     }

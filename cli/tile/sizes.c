@@ -113,7 +113,7 @@ static int add_list(struct size_list *sizes, const char *path) {
         return complain(EXIT_INPUT, "--sizes %s: line %zu has %zu bytes, but a line must be one WxH", path, number + 1,
                         bytes);
     if (failed) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
-    return sizes->count > before ? 0 : complain(EXIT_INPUT, "--sizes %s contains no size", path);
+    return sizes->count > before ? 0 : complain(EXIT_INPUT, "--sizes %s contains no sizes", path);
 }
 int sizes_read(struct size_list *sizes, const char *const *operands, size_t operand_count, const char *list) {
     int code = 0;

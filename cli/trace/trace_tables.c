@@ -350,7 +350,7 @@ static vp_result add_ops(struct trace_tables *tables, const struct host_op *ops,
     if (result == VP_OK) result = add_rest(tables, "[memory]", lone);
     if (result == VP_OK) result = add_rest(tables, "[Python frames]", python);
     const struct rest unowned = {tables->unowned, {0, tables->unowned_ns}, {0, 0}};
-    return result == VP_OK ? add_rest(tables, "[device work of no operation]", unowned) : result;
+    return result == VP_OK ? add_rest(tables, "[device work outside any operation]", unowned) : result;
 }
 /* Makes the table of operations. Returns 0 or an exit code. */
 static int table_ops(struct trace_tables *tables, int by_shapes) {

@@ -20,7 +20,7 @@ static vp_result vk_no_gpu_code(vp_error *error) {
         access("/proc/driver/nvidia/version", F_OK)
             ? "this build has no GPU code; build it with nvcc (CUDA Toolkit 12.8 or later)"
             : "this build has no GPU code, but there is an NVIDIA driver: install the CUDA Toolkit 12.8 or "
-              "later with cuBLAS, then make again");
+              "later with cuBLAS, then run make again");
 }
 
 VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {

@@ -46,7 +46,7 @@ static vp_result vk_check_options(const vp_engine_options *options, vp_error *er
                             "max_sequence must be positive, max_views must not be negative, threads must be 0..4096");
     if (options->weights == VP_WEIGHTS_FP32 && (bits.head || bits.vision))
         return vp_error_set(error, VP_ERR_RANGE, -1, bits.head ? "head_weights" : "vision_weights",
-                            "fp32 arithmetic cannot be used with integers");
+                            "fp32 arithmetic cannot be used with integer weights");
     return vk_check_config(config, error);
 }
 
@@ -69,12 +69,12 @@ VP_API vp_result vp_engine_activations(const vp_engine *engine, vp_activations w
         *used = (vp_activations)kind;
         return VP_OK;
     }
-    vp_failf(error, VP_ERR_RANGE, -1, "activations", "%s is not possible: %s; possible are auto",
+    vp_failf(error, VP_ERR_RANGE, -1, "activations", "%s cannot be used: %s; expected auto",
              vp_activations_name(wanted),
              engine->wide                 ? "fp32 arithmetic has fp32 inputs"
              : !has_integers              ? "neither weights nor vision_weights are int8 or int4"
              : engine->backend->row_major ? "a GPU multiplies integer weights by bf16 inputs"
-                                          : "the processor, or the kernel of --gemm, has no such product of many rows");
+                                          : "the processor, or the kernel of --gemm, cannot do that for many rows");
     for (kind = VP_ACTIVATIONS_BF16; error && kind < VP_ACTIVATIONS_COUNT; kind++) {
         if (!(kinds >> kind & 1)) continue;
         vk_append(error, ", ");

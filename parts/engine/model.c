@@ -21,14 +21,14 @@ vp_result vk_check_config(const vp_model_config *config, vp_error *error) {
     if (config->kv_head_count < 1 || config->head_count % config->kv_head_count)
         return vp_error_set(error, VP_ERR_RANGE, -1, "kv_head_count", "must divide head_count");
     if (config->expert_count > VK_EXPERTS_MAX)
-        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "must be at most 1024");
     if (config->expert_count && (config->mlp_dim || config->norm_after || config->norm_around || config->gated_gelu))
         return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts",
                             "experts together with a dense MLP, GELU, or norms after them are not implemented");
     if (config->vit_block_count && (config->vit_layer_count < 1 || config->vit_layer_count > VP_VIT_LAYERS_MAX))
         return vp_error_set(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
     if (3 * config->geometry.patch_px * config->geometry.patch_px > VK_PATCH_VALUES_MAX)
-        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "patch_size", "at most 36 pixels");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "patch_size", "must be at most 36 pixels");
     return vk_description_of(config)->check ? vk_description_of(config)->check(config, error) : VP_OK;
 }
 

@@ -60,7 +60,7 @@ static void qwen3_vl_weights(vk_pass *pass, vk_model *model, const vp_model_conf
 
 static vp_result check(const vp_model_config *config, vp_error *error) {
     if (6 * config->geometry.patch_px * config->geometry.patch_px > VK_PATCH_VALUES_MAX)
-        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "patch_size", "at most 26 pixels with two frames");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "patch_size", "must be at most 26 (2 frames per patch)");
     return VP_OK;
 }
 

@@ -101,7 +101,7 @@ static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *r
     }
     if (result == VP_OK && prune->per_pivot < 1)
         result = vk_refuse(error, VP_ERR_RANGE, prune,
-                           "keep must be at least the number of pivots, because each chooses equally many");
+                           "keep must be at least the number of pivots, because each pivot keeps equally many tokens");
     if (result != VP_OK) return result;
     plan->text_pivots = prune->pivot_text < behind ? prune->pivot_text : behind;
     int64_t kept = prune->pivot_image + (int64_t)(prune->pivot_image + plan->text_pivots) * prune->per_pivot;
@@ -116,7 +116,7 @@ static vp_result vk_plan_pyramid(const vp_request *request, vk_pruning *plan, vp
         const int keep = prune->ratios[i] > 0 && prune->ratios[i] < 1 ? (int)(plan->tokens * prune->ratios[i]) : 0;
         if (!keep || (i && (prune->ratios[i] >= prune->ratios[i - 1] || prune->layers[i] <= prune->layers[i - 1])))
             return vk_refuse(error, VP_ERR_RANGE, prune,
-                             "layers must ascend; ratios must descend, be between 0 and 1, and keep a token");
+                             "layers must ascend; ratios must descend, be between 0 and 1, and keep 1 token or more");
         result = vk_plan_cut(request, plan, prune->layers[i], keep, error);
         if (result == VP_OK) result = vk_needs_block(request, prune, prune->layers[i], error);
     }
@@ -143,7 +143,7 @@ static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *re
     if (result != VP_OK) return result;
     most = plan->tokens + is_published - plan->dominant;
     if (plan->dominant < 1 || plan->contextual < 0 || most < 0) {
-        snprintf(text, sizeof text, "dominant must be 1 to %d here, contextual 0 or more", plan->tokens + is_published);
+        snprintf(text, sizeof text, "dominant must be 1 to %d, contextual 0 or more", plan->tokens + is_published);
         return vk_refuse(error, VP_ERR_RANGE, prune, text);
     }
     if (plan->contextual > most) plan->contextual = most;
@@ -165,8 +165,8 @@ static vp_result vk_plan_pool(const vp_model_config *config, const vp_request *r
         return vk_refuse(error, VP_ERR_RANGE, &plan->how, "the mean of four tokens has no position to keep");
     if (vk_has_mrope(config))
         return vk_refuse(error, VP_ERR_UNSUPPORTED, &plan->how,
-                         "compact positions are undefined in this model's three dimensions; random, stride, "
-                         "divprune, visionzip, fastv, dart and pdrop keep theirs");
+                         "compact positions are undefined for this model's 3-D positions; random, "
+                         "stride, divprune, visionzip, fastv, dart and pdrop keep the original ones");
     if (config->vit_native || config->connector == VP_CONNECTOR_STITCHED
         || plan->tokens != request->views * side * side)
         return vk_refuse(error, VP_ERR_UNSUPPORTED, &plan->how,
@@ -207,7 +207,7 @@ static vp_result vk_plan_positions(const vp_model_config *config, vk_pruning *pl
     const int is_mrope = vk_has_mrope(config);
     if (is_mrope && prune->positions == VP_PRUNE_COMPACT)
         return vk_refuse(error, VP_ERR_UNSUPPORTED, prune,
-                         "compact positions are undefined in this model's three dimensions; use positions=keep");
+                         "compact positions are undefined for this model's 3-D positions; use positions=keep");
     plan->keeps_positions =
         prune->positions == VP_PRUNE_PUBLISHED
             ? is_mrope || plan->early == VK_EARLY_MERGE || (plan->cut_count && prune->method != VP_PRUNE_PDROP)
@@ -241,7 +241,7 @@ vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *reque
             return vk_refuse(error, VP_ERR_UNSUPPORTED, prune,
                              "methods are published for one image per prompt, and this prompt has several");
         if (!config->vit_block_count)
-            return vk_refuse(error, VP_ERR_UNSUPPORTED, prune, "this model reads text only, and has no image tokens");
+            return vk_refuse(error, VP_ERR_UNSUPPORTED, prune, "this model reads text only: it has no image tokens");
         if (made.tokens > request->input_count)
             return vk_refuse(error, VP_ERR_RANGE, prune, "more image tokens than are in the prompt");
         if (made.tokens) result = vk_plan_method(config, request, &made, error);

@@ -267,7 +267,7 @@ static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entr
     }
     if (end > buffer_bytes)
         return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where,
-                        "the file is truncated: tensors need %llu bytes of data, it has %llu", (unsigned long long)end,
+                        "the file is truncated: tensors need %llu bytes of data, not %llu", (unsigned long long)end,
                         (unsigned long long)buffer_bytes);
     if (end < buffer_bytes)
         return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where, "%llu bytes follow the last tensor",
@@ -666,8 +666,8 @@ static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error)
         || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0)
         return vp_error_set(
             error, VP_ERR_UNSUPPORTED, -1, directory,
-            "the weights are PyTorch pickles (pytorch_model.bin), which can execute code when they are loaded; make "
-            "safetensors of them: in Python, load the model with from_pretrained and write it with "
+            "the weights are PyTorch pickles (pytorch_model.bin), which can execute code when they are loaded; convert "
+            "them to safetensors: in Python, load the model with from_pretrained and write it with "
             "save_pretrained(folder, safe_serialization=True)");
     if (vp_impl_path_exists(directory, "config.yaml") > 0 || vp_impl_path_exists(directory, "model.pt") > 0)
         return vp_impl_fail_olmo(directory, error);

@@ -279,7 +279,7 @@ static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *con
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
     else if (vp_impl_fields_get(fields, "additional_vocab_size", 1) == VP_JSON_NONE)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "additional_vocab_size",
-                            "models without additional embedding rows are not implemented");
+                            "models without additional embedding rows are not supported");
     else if (!(config->norm_eps > 0))
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value is 0 in float32");
 }
@@ -433,7 +433,7 @@ static vp_result vp_impl_config_molmoe(vp_impl_fields *fields, const vp_json *pr
     if (fields->result != VP_OK) return fields->result;
     if (vp_impl_fields_get(fields, "vision_backbone", 1) == VP_JSON_NONE)
         return vp_error_set(fields->error, VP_ERR_UNSUPPORTED, -1, "vision_backbone",
-                            "models without a vision backbone are not implemented");
+                            "models without a vision backbone are not supported");
     return vp_impl_molmo_pictures(fields, preprocessor, config);
 }
 
@@ -1000,7 +1000,7 @@ static void vp_impl_qwen_tower(vp_impl_fields *vision, vp_model_config *config) 
                          "is not the language model's hidden_size");
     if (vision->result == VP_OK && config->vit_width % (4 * config->vit_head_count))
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "hidden_size",
-                            "is not a multiple of 4 num_heads, because heads rotate by row and column");
+                            "must be a multiple of 4 num_heads, because heads rotate by row and column");
     if (vision->result != VP_OK) return;
     config->vit_head_dim = config->vit_width / config->vit_head_count;
     config->vit_positions = merge * merge;
@@ -1039,7 +1039,7 @@ static void vp_impl_gemma3_blocks(vp_impl_fields *text, vp_model_config *config)
     config->full_blocks = 0;
     if (text->result != VP_OK) return;
     if (config->block_count > 64) {
-        vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "num_hidden_layers", "at most 64 with two kinds of blocks");
+        vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "num_hidden_layers", "must be at most 64 if blocks differ");
         return;
     }
     if (types == VP_JSON_NONE) {

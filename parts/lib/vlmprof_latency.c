@@ -287,13 +287,13 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
         vp_impl_message_text(
             &m, rows < width - 1
                     ? ": there are fewer rows than columns"
-                    : " is zero or depends on earlier columns in these rows; omit it, or measure more kinds");
+                    : " is zero or depends on earlier columns in these rows; omit it, or measure more varied requests");
         return vp_error_set(error, VP_ERR_MISMATCH, -1, "fit", m.text);
     }
     for (size_t j = 0; j + 1 < width; j++) state[j] = (unsigned char)(use[j] ? VP_LINEAR_USED : VP_LINEAR_DROPPED);
     if (signs && !vp_impl_signed_solve(triangle, width, length, sign, use, &subset))
         return vp_error_set(error, VP_ERR_MISMATCH, -1, "fit",
-                            "the columns are too nearly dependent to find their signs");
+                            "the columns are too close to linearly dependent to find their signs");
     for (size_t j = 0; j + 1 < width; j++)
         if (state[j] == VP_LINEAR_USED && !use[j]) state[j] = VP_LINEAR_AT_ZERO;
     vp_impl_linear_fill(&subset, length, state, width - 1, rows, fit);

@@ -629,7 +629,7 @@ static vp_result vp_impl_policy_check(const vp_impl_work *work, size_t given_cou
     const vp_policy_options *o = work->options;
     const size_t n = work->n, c = work->c;
     if (!n || !c || work->f > VP_POLICY_FIELDS_LIMIT || n > INT32_MAX / c / (work->f + 1))
-        return vp_error_set(error, VP_ERR_RANGE, -1, "policy", "no samples, no choices, or too many of them or fields");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "policy", "count of samples, choices or fields is out of range");
     if (!(o->budget_ms > 0.0 && o->overhead_ms >= 0.0 && o->overhead_ms < HUGE_VAL)
         || (unsigned)o->budget > VP_POLICY_P95 || o->folds - 1 >= VP_POLICY_FOLDS_LIMIT
         || o->bins - 1 >= VP_POLICY_BINS_LIMIT || !o->cell_least || o->resamples == 1 || o->resamples > 1000000

@@ -116,7 +116,7 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
         if (!vp_impl_processor_has(processor, (vp_family_slot)slot))
             result = vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND,
                                              slot == VP_SLOT_MIN ? "min_patches" : "max_patches",
-                                             "is not a number of tiles");
+                                             "is not a valid number of tiles");
     return result;
 }
 
@@ -199,7 +199,7 @@ static vp_result vp_impl_processor_qwen(vp_processor *processor, const vp_json *
     for (int slot = VP_SLOT_MIN; slot <= VP_SLOT_MAX && result == VP_OK; slot++) {
         const char *name = slot == VP_SLOT_MIN ? "min_pixels" : "max_pixels";
         if (value[slot] > VP_PROCESSOR_VIEW_PIXELS_MAX)
-            result = vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is not a number of pixels up to 100 million");
+            result = vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is not a pixel count up to 100 million");
         else if (vp_json_get(json, 0, "size") != VP_JSON_NONE
                  && !vp_impl_processor_has(processor, (vp_family_slot)slot))
             result = vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is missing, also as an edge of size");
@@ -221,7 +221,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
         return vp_error_set(error, VP_ERR_RANGE, -1, "processor", "the geometry is inconsistent");
     if (!preprocessor)
         return vp_error_set(error, VP_ERR_NOT_FOUND, -1, "preprocessor_config.json",
-                            "is missing: the way to resize images is not known");
+                            "is missing, so it is unknown how to resize images");
     if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
         return vp_error_set(error, VP_ERR_FORMAT, -1, "preprocessor_config.json", "is not a JSON object");
     vp_result result = vp_impl_processor_steps(kind, preprocessor, error);
@@ -417,7 +417,7 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
     while (vp_processor_knob(processor, i) && strcmp(vp_processor_knob(processor, i), name)) i++;
     if (!vp_processor_knob(processor, i)) return vp_impl_processor_no_knob(processor, name, error);
     if (vp_impl_processor_is_qwen(processor) && value > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
-        return vp_error_set(error, VP_ERR_RANGE, -1, name, "is not a number of pixels up to 100 million");
+        return vp_error_set(error, VP_ERR_RANGE, -1, name, "is not a pixel count up to 100 million");
     vp_family tried = processor->family;
     vp_result result = vp_family_set_number(&tried, name, value, error);
     if (result != VP_OK) return result;

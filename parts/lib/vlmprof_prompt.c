@@ -150,7 +150,7 @@ VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capa
     vp_impl_prompt_text prompt_text = {NULL, 0, 0};
     vp_impl_prompt_plan plan = {0};
     if (!prompt || (!prompt->questions && prompt->question_count) || (!prompt->options && prompt->option_count))
-        return vp_error_set(error, VP_ERR_RANGE, -1, name, "prompt is NULL, or a count has no texts");
+        return vp_error_set(error, VP_ERR_RANGE, -1, name, "prompt is NULL, or texts are missing");
     for (size_t i = 0; i < prompt->question_count; i++)
         if (!prompt->questions[i]) return vp_error_set(error, VP_ERR_RANGE, -1, "question", "a text is NULL");
     for (size_t i = 0; i < prompt->option_count; i++)

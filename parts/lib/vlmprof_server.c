@@ -755,7 +755,7 @@ static void vp_impl_server_curl_failed(vp_impl_flight *flight, int code) {
         && !flight->headers_ended) {
         result = VP_ERR_FORMAT;
         text = code == VP_IMPL_CURLE_TOO_LARGE ? "the server sent a header line that is too long"
-                                               : "the server sent a header line that is too long, or memory is short";
+                                               : "the server sent a header line that is too long, or memory ran out";
     }
     if (code == VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL || code == VP_IMPL_CURLE_WEIRD_SERVER_REPLY
         || code == VP_IMPL_CURLE_BAD_CONTENT_ENCODING) result = VP_ERR_FORMAT;
@@ -905,7 +905,7 @@ static void vp_impl_server_run_due(vp_server *server, int64_t now) {
             continue;
         }
         int is_total = now - flight->exchange->start_ns >= (int64_t)server->options.total_timeout_ms * 1000000;
-        snprintf(text, sizeof text, is_total ? "the answer is not complete after %.3f s" : "no byte arrived for %.3f s",
+        snprintf(text, sizeof text, is_total ? "the answer is incomplete after %.3f s" : "no byte arrived for %.3f s",
                  (is_total ? server->options.total_timeout_ms : server->options.idle_timeout_ms) / 1000.0);
         if (reply->piece_count)
             snprintf(text + strlen(text), sizeof text - strlen(text), "; %zu piece%s came, the last after %.3f s",
@@ -1113,7 +1113,7 @@ VP_API void vp_server_close(vp_server *server) {
         if (flight->exchange && flight->exchange->state < VP_EXCHANGE_DONE) {
             flight->exchange->state = VP_EXCHANGE_FAILED;
             flight->exchange->result = vp_error_set(&flight->exchange->error, VP_ERR_INTERRUPTED, -1, server->url,
-                                                    "the request was broken off");
+                                                    "the request was aborted");
         }
         server->curl.curl_easy_cleanup(flight->easy);
         VP_FREE(flight->get_url);

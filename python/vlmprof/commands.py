@@ -16,7 +16,7 @@ Words = Sequence[Union[str, int, float, "os.PathLike[str]"]]
 
 
 class PlatformError(OSError):
-    """This system or processor is not one that vlmprof's binaries are for."""
+    """There is no vlmprof binary for this system or processor."""
 
 
 class CommandError(RuntimeError):
@@ -41,7 +41,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def program() -> str:
-    """The path of the program: VLMPROF, the one of this package's wheel, that of the checkout, or the first of PATH."""
+    """The program's path: VLMPROF, or that of this package's wheel, of the checkout, or the first in PATH."""
     named = os.environ.get("VLMPROF")
     if named:
         if not os.access(named, os.X_OK) or os.path.isdir(named):
@@ -50,8 +50,8 @@ def program() -> str:
     found = next((str(path) for path in _candidates() if path.is_file() and os.access(path, os.X_OK)),
                  None) or shutil.which("vlmprof")
     if not found:
-        raise FileNotFoundError("the program vlmprof was not found: set VLMPROF=/path/of/vlmprof, put it into PATH, or "
-                                "build it in the checkout that this package came from (make); `make wheel` carries it")
+        raise FileNotFoundError("the program vlmprof was not found: set VLMPROF=/path/of/vlmprof, put it in PATH, or "
+                                "build it in the checkout that this package came from (make); `make wheel` includes it")
     return found
 
 

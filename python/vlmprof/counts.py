@@ -45,7 +45,7 @@ def _tile(images: Tuple[str, ...], family: str, settings: Tuple[Tuple[str, Any],
 
 
 def count(family: str, width_px: int, height_px: int, **settings: Any) -> Count:
-    """All numbers of one image. Arguments as of count_tokens."""
+    """All numbers of one image. Arguments as for count_tokens."""
     for name, side in (("width_px", width_px), ("height_px", height_px)):
         try:
             operator.index(side)

@@ -48,7 +48,7 @@ def _legend(figure: Any, panel: Any, columns: int) -> None:
 
 
 def _label(panel: Any, points: List[Any]) -> None:
-    """Writes the name of each (x, y, name) of a front to its upper left, where no configuration is, above the last."""
+    """Labels each (x, y, name) of a front at its upper left, where no configuration is, above the previous label."""
     panel.figure.canvas.draw()  # only now is it known where things are
     unit, right, high = panel.figure.dpi / 72, 0.0, 0.0
     for x, y, name in points:
@@ -107,7 +107,7 @@ def stages(configurations: pd.DataFrame, samples: pd.DataFrame, figure: Any = No
         figure = figure or plt.figure(figsize=(COLUMN_INCHES * 1.5, 1.2 + 0.22 * len(means)))
         panel, left = figure.subplots(), 0 * total
         if not total.max() > 0:
-            panel.text(0.5, 0.5, "no sample has times of stages", ha="center", transform=panel.transAxes)
+            panel.text(0.5, 0.5, "no sample has stage times", ha="center", transform=panel.transAxes)
             return figure
         for colour in dict.fromkeys([*STAGES.values(), 6]):
             own = [name for name, kind in kinds.items() if kind == colour]
@@ -204,7 +204,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m vlmprof.plots", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="result files of vlmprof sweep")
-    parser.add_argument("-o", "--output", default="figures", help="folder of the figures (default %(default)s)")
+    parser.add_argument("-o", "--output", default="figures", help="folder for the figures (default %(default)s)")
     parser.add_argument("--format", choices=("pdf", "png", "svg"), default="pdf")
     options = parser.parse_args(arguments)
     try:

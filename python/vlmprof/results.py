@@ -40,7 +40,7 @@ def need_pandas() -> Any:
 
 
 def files_of(folder: PathLike) -> Iterator[Tuple[Path, Dict[str, Any]]]:
-    """A folder's result files, or one file. Other JSON, such as reports, is passed over. A file without "schema" comes
+    """A folder's result files, or one file. Other JSON, such as reports, is skipped. A file without "schema" comes
     from an engine of its own (vlmprof help library) and counts as a result file too."""
     folder = Path(folder)
     for path in [folder] if folder.is_file() else sorted(folder.glob("*.json")):
@@ -54,7 +54,7 @@ def files_of(folder: PathLike) -> Iterator[Tuple[Path, Dict[str, Any]]]:
 
 
 def _complete(path: Path, result: Dict[str, Any]) -> Dict[str, Any]:
-    """A result file of another engine with what vlmprof sweep writes in addition; its interval is unknown."""
+    """Another engine's result file, with what vlmprof sweep would have added; its interval is unknown."""
     if "schema" in result:
         return result
     rows = [row for row in result["per_sample_results"] if row.get("status", "ok") == "ok"]
@@ -127,7 +127,7 @@ def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
             samples.append({**fields, **own, **stages, **settings, "id": record.get("id", row.get("sample_id")),
                             "file": path.name})
     if not configurations:
-        raise FileNotFoundError(f"{folder}: there is no result file of vlmprof sweep in it")
+        raise FileNotFoundError(f"{folder}: the folder contains no result files of vlmprof sweep")
     tables = pandas.DataFrame(configurations), pandas.DataFrame(samples)
     for table in tables:
         measured = [name for name in table.columns if re.match("T_|TTFT|accuracy(_low|_high)?$|stage_", str(name))]
@@ -218,7 +218,7 @@ def load_trace(path: PathLike) -> pd.DataFrame:
                      "args": {key: float(one) if isinstance(one, Decimal) else one for key, one in args.items()},
                      "id": own if own != args.get("correlation", 0) else 0})
     if not rows:
-        raise ValueError(f"{path}: there is no operation in it")
+        raise ValueError(f"{path}: the file contains no operations")
     owners = {(row["track"][0], row["id"]): row["track"] for row in reversed(rows)
               if row["id"] and row["kind"] in ("cpu_op", "Operator", "user_annotation")}
     for row in rows:  # a call of the driver belongs to the thread of its operation

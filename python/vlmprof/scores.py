@@ -58,7 +58,7 @@ def by_lmms(folder: Union[str, os.PathLike[str]], name: str, metric: Optional[st
     for one in commands.run(["score", "--predictions", folder], lines=True):
         place = one["id"] if isinstance(one["id"], int) else one["sample_id"]
         if not isinstance(place, int) or place >= len(docs):
-            raise ScoreError(f"sample {one['id']}: lmms:{name} has only {len(docs)} documents; was the data made "
+            raise ScoreError(f"sample {one['id']}: lmms:{name} has only {len(docs)} documents; were the data made "
                              f"by python -m vlmprof.data lmms:{name}?")
         value = score_of(task.process_results(docs[place], [one["prediction"]]), metric) / scale
         if not 0 <= value <= 1:  # NaN too

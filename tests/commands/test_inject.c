@@ -180,7 +180,7 @@ static int may_end_with(const struct walk *walk, int kind, int code) {
     const char *said = last.err ? last.err : "";
     int is_sweep = is_walk(walk, "sweep"), is_input = kind == INJECT_OPEN_INPUT || kind == INJECT_READ;
     if (code >= 0 && code <= 9 && strchr(KINDS[kind].codes, '0' + code)) return 1;
-    if (is_walk(walk, "ask") && code == 3) return strstr(said, "or memory is short") != NULL; /* libcurl says the same for both */
+    if (is_walk(walk, "ask") && code == 3) return strstr(said, "or memory ran out") != NULL; /* libcurl says the same for both */
     if (is_walk(walk, "ask") && code == 127) return strstr(said, "thread-local data: ABORT") != NULL; /* the loader, at exit */
     if (is_sweep && is_input && code == 1) return strstr(said, "failed points are rows") != NULL; /* an image that could be read before */
     if (code == 5 && strstr(said, "cannot be written: Cannot allocate memory")) return 1; /* the C library found no memory for the file */

@@ -340,7 +340,7 @@ static void test_changed(void) {
     sample_free(&a);
     CHECK_INT(take(&d, 1, &a), EXIT_INPUT);
     CHECK(!a.record && !a.prompt && !a.tokens.ids);
-    CHECK(says("stderr", "rows.jsonl: line 3: the record changed since the sweep was planned"));
+    CHECK(says("stderr", "rows.jsonl: line 3: the record has changed since the sweep was planned"));
     write_text(in_folder("rows.jsonl"), "{\"id\": \"a\"");
     CHECK_INT(take(&d, 0, &a), EXIT_INPUT);
     CHECK(says("stderr", "rows.jsonl: the file changed while it was read"));
@@ -437,7 +437,7 @@ static void test_plan(void) {
     write_text(in_folder("p.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"metric\": \"anls\"}\n");
     EXITS(cli(PLAN "%F/p.jsonl"), 0, out, "metric anls (of the first record's \"metric\")");
     write_text(in_folder("p.jsonl"), "{\"question\": \"a?\", \"metric\": \"mcq_lmms\"}\n");
-    EXITS(cli(PLAN "%F/p.jsonl"), 0, err, "\"metric\" mcq_lmms is not a rule of vlmprof: answers are scored by vqa_seed");
+    EXITS(cli(PLAN "%F/p.jsonl"), 0, err, "\"metric\" mcq_lmms is not one of vlmprof's rules: answers are scored by vqa_seed");
     CHECK(last.out && strstr(last.out, "no answers, so nothing is scored"));
 }
 static void test_same_rejections(void) {
@@ -457,7 +457,7 @@ static void test_same_rejections(void) {
         {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" in the record"},
         {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"text\": \"q\"}, {\"image\": 0}]}", "each image once"},
         {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"},
-        {"{\"question\": \"a?\", \"image\": \"http://x/a.png\"}\n", "line 1: its \"image\" is an address"},
+        {"{\"question\": \"a?\", \"image\": \"http://x/a.png\"}\n", "line 1: its \"image\" is a URL"},
         {"{\"question\": \"a?\", \"images\": [\"b/../../a.png\"]}\n", "--allow_outside permits it"},
         {"{\"question\": \"a?\", \"answers\": [true]}\n", "line 1: \"answers\" must be a text, a number or a list of them"},
         {"{\"question\": \"a?\", \"answer\": true}\n", "line 1: \"answer\" must be a text"},
@@ -518,7 +518,7 @@ static void test_same_rejections(void) {
     check_case("notes on data: few reference answers, repeated ids");
     write_text(in_folder("k.jsonl"), "{\"id\": 4, \"question\": \"a?\", \"answers\": [\"b\"]}\n{\"id\": 4, \"question\": \"\", \"answers\": [\"b\", \"b\", \"c\"]}\n");
     CHECK_INT(cli(PLAN "%F/k.jsonl"), 0);
-    CHECK(last.err && strstr(last.err, "1 sample has fewer than 3 reference answers") && strstr(last.err, "1 id is there more than once: "));
+    CHECK(last.err && strstr(last.err, "1 sample has fewer than 3 reference answers") && strstr(last.err, "1 id occurs more than once: "));
     CHECK(last.out && strstr(last.out, "answers of 2 of 2 samples, 1 to 3 each; metric vqa_seed (the default)"));
     CHECK_INT(cli(PLAN "%F/k.jsonl --metric em"), 0);
     CHECK(last.err && !strstr(last.err, "reference answers"));

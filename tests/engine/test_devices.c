@@ -87,7 +87,7 @@ static void test_integers(void) {
         remove_folder(in_folder("here"));
         remove_folder(in_folder("there"));
     }
-    REFUSED("run -p a --synthetic tiny --weights int8 --activations int8 --device cuda", 2, "a GPU multiplies integer weights by bf16 inputs; possible are auto, bf16");
+    REFUSED("run -p a --synthetic tiny --weights int8 --activations int8 --device cuda", 2, "a GPU multiplies integer weights by bf16 inputs; expected auto, bf16");
 }
 
 /* --gpu library with every kind of weights: the tokens of the first logits are those of the default, except where bf16 cannot tell them apart. */
@@ -212,7 +212,7 @@ static void test_emulated(void) {
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --max_new_tokens 2"), 0);
     CHECK(last.out && !strstr(last.out, "wgmma"));
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma --max_new_tokens 2"), 2);
-    CHECK(last.err && strstr(last.err, "--gpu: mma was removed: it is the default; wgmma moves the experts of Hopper to wgmma"));
+    CHECK(last.err && strstr(last.err, "--gpu: mma was removed: this is the default; on Hopper, --gpu wgmma runs the experts with wgmma"));
     unsetenv("CUDA_ON_CPU_PLANT");
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     test_library();

@@ -694,7 +694,7 @@ static void test_activations(void) {
             vp_error error;
             double apart;
             if (vp_engine_activations(engine, (vp_activations)i, &used, &error) != VP_OK) {
-                CHECK(i > VP_ACTIVATIONS_BF16 && strstr(error.text, "; possible are auto, bf16"));
+                CHECK(i > VP_ACTIVATIONS_BF16 && strstr(error.text, "; expected auto, bf16"));
                 refuse_run(engine, &r[i], "inputs that its kernels do not have", "activations", -1);
                 continue;
             }

@@ -364,7 +364,7 @@ static void no_cupti(const char *setting, const char *timer) {
 static void test_cupti(void) {
     static vp_launch by_events[CUPTI_ROOM], launches[CUPTI_ROOM];
     static const char *const works[] = { "130001", "18", "28,empty", "130001,small", "130001,late" };
-    const char *lost = "launches are timed by events: CUPTI lost records", *wrong = "launches are timed by events: CUPTI's records did not fit the launches";
+    const char *lost = "launches are timed by events: CUPTI lost records", *wrong = "launches are timed by events: CUPTI's records did not match the launches";
     vp_engine *engine = NULL;
     vp_engine_options options = vp_engine_options_default();
     vp_error error;
@@ -380,8 +380,8 @@ static void test_cupti(void) {
     vp_engine_close(engine);
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) test_cupti_works(works[i], i == 0, launches, by_events, &events);
     test_cupti_fails("130001,drop=70", "CUDA events: CUPTI lost records", lost);
-    test_cupti_fails("130001,lose=70", "CUDA events: CUPTI's records did not fit the launches", wrong);
-    test_cupti_fails("130001,swap", "CUDA events: CUPTI's records did not fit the launches", wrong);
+    test_cupti_fails("130001,lose=70", "CUDA events: CUPTI's records did not match the launches", wrong);
+    test_cupti_fails("130001,swap", "CUDA events: CUPTI's records did not match the launches", wrong);
     test_cupti_fails("130001,stretch", "CUDA events: a stage is longer by CUPTI's clock than by events",
                      "launches are timed by events: a stage is longer by CUPTI's clock than by events");
     no_cupti("130001,cuptiActivityFlushAll", "CUDA events: libcupti.so.13 has no cuptiActivityFlushAll");

@@ -18,7 +18,7 @@ fastv:keep|fastv: expected KEY=VALUE, got "keep"
 fastv:dominant=3|unknown key of fastv "dominant"; expected one of: keep layer positions
 fastv:kep=0.5|unknown key of fastv "kep"; did you mean keep?
 fastvv|unknown method "fastvv"; did you mean fastv?
-fastv:keep=0|keep=0: expected a number of tokens of 2 or more, or a share
+fastv:keep=0|keep=0: expected 2 or more tokens, or a share
 fastv:keep=1|keep=1: expected
 fastv:keep=-5|keep=-5: expected
 fastv:keep=nan|keep=nan: expected

@@ -605,7 +605,7 @@ static void test_vision_integers(void) {
         remove_folder(in_folder("rounded"));
     }
     remove_folder(in_folder("plain"));
-    REFUSED("run samples/cat.jpg -p What --synthetic tiny --device cpu --weights fp32 --vision_weights int8", 2, "cannot be used with integers");
+    REFUSED("run samples/cat.jpg -p What --synthetic tiny --device cpu --weights fp32 --vision_weights int8", 2, "cannot be used with integer weights");
 }
 static void test_integers(void) {
     static const char *const kinds[2] = {"int8", "int4"};
@@ -625,8 +625,8 @@ static void test_integers(void) {
     CHECK_INT(cli("run --synthetic tiny -p What --device cpu --max_new_tokens 2 --json"), 0);
     CHECK(last.out && strstr(last.out, "\"activations\": \"auto\"") && !strstr(last.out, "activations_used"));
     REFUSED("run --synthetic tiny -p What --activations int7", 2, "--activations: unknown value \"int7\"; did you mean int16, int8?");
-    REFUSED("run --synthetic tiny -p What --device cpu --activations int8", 2, "neither weights nor vision_weights are int8 or int4; possible are auto, bf16");
-    REFUSED("run --synthetic tiny -p What --device cpu --weights int4 --gemm plain --activations int8", 2, "the kernel of --gemm, has no such product");
+    REFUSED("run --synthetic tiny -p What --device cpu --activations int8", 2, "neither weights nor vision_weights are int8 or int4; expected auto, bf16");
+    REFUSED("run --synthetic tiny -p What --device cpu --weights int4 --gemm plain --activations int8", 2, "the kernel of --gemm, cannot do that");
     check_case("run: how long opening took");
     CHECK_INT(cli("run --synthetic tiny -p What --device cpu --max_new_tokens 2"), 0);
     CHECK(last.out && strstr(last.out, "\nopening  kernels chosen in ") && strstr(last.out, " s, weights drawn in "));

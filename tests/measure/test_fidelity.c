@@ -234,7 +234,7 @@ static void check_plan(const char *folder_option, int follow, int own) {
     CHECK_INT(cli(command), 0);
     snprintf(wanted, sizeof wanted, ".json: %d remaining untimed passes along its answers%s", follow, own ? "," : "");
     CHECK(last.out && strstr(last.out, wanted));
-    snprintf(wanted, sizeof wanted, ", %d that give them;", own);
+    snprintf(wanted, sizeof wanted, ", after %d that generate them;", own);
     if (own) CHECK(last.out && strstr(last.out, wanted));
     strcat(command, " --json");
     if (!cli_json(command, 0, &d)) return;

@@ -278,7 +278,7 @@ static void test_cost(void) {
     CHECK_INT(pairs_to_tell(noisy, 20), 23000); /* 20 * 33.205^2 = 22051 */
     CHECK_INT(pairs_to_tell(few, 5), 0);
     say_unknown_cost(text, sizeof text, noisy, 20, "rounds");
-    CHECK_TEXT(text, "this machine is too noisy for a verdict: between -17 and +50 %; at this noise about 23000 rounds would resolve 1 %, fewer on a quiet machine");
+    CHECK_TEXT(text, "this machine is too noisy for a verdict: between -17 and +50 %; with this noise, about 23000 rounds would resolve 1 %, fewer on a quiet machine");
     say_unknown_cost(text, sizeof text, few, 5, "rounds");
     CHECK_TEXT(text, "5 rounds are too few for a verdict: an interval needs 6");
 }

@@ -86,7 +86,7 @@ static void test_policy(void) {
     EXITS(cli("policy %F/grid %F/policy --json"), 0, out, "\"configurations\": 8");
     EXITS(cli("compare %F/grid/questions_imgsizetier-low_crops1_topk1_blocks4_weightsbf16.json %F/policy/policy-mine.v2.json --force configuration weights"), 0, out,
           "T_total");
-    EXITS(cli("fit %F/grid %F/policy"), 3, err, "is a policy's");
+    EXITS(cli("fit %F/grid %F/policy"), 3, err, "is from a policy");
 }
 static void test_kill(void) {
     check_case("choices: killed, then resumed");
@@ -118,7 +118,7 @@ static void test_mistakes(void) {
     REFUSED(GRID "--choices %F/mine.v2.jsonl --output_dir %F/m", 3, "has no line; all samples of the sweep need one");
     snprintf(again, sizeof again, "{\"id\": \"%s\", \"config\": \"%s\"}\n", ids[2], NAMES[0]);
     write_choices(SAMPLES, again);
-    REFUSED(GRID "--choices %F/mine.v2.jsonl --output_dir %F/m", 3, "mine.v2.jsonl, line 5: the id has an earlier line");
+    REFUSED(GRID "--choices %F/mine.v2.jsonl --output_dir %F/m", 3, "mine.v2.jsonl, line 5: an earlier line has the same id");
     write_line("\"knobs\": {\"tier\": \"high\"}");
     REFUSED(GRID "--choices %F/mine.v2.jsonl --output_dir %F/m", 3, "line 1: 0 of the 8 configurations match");
     write_line("\"knobs\": {\"tier\": \"low\"}");

@@ -104,7 +104,7 @@ static void test_condition(void) {
     CHECK_NEAR(number(get(policy_named(other, "1"), "accuracy")), 1, 0);
     CHECK(number(get(policy_named(other, "1"), "is_within_budget")) == 0);
     CHECK_INT(run("policy %%F/busy --budget_ms 120 --by kind --condition noise"), 0);
-    CHECK(strstr(last.out, "noise=2 with the table of 1: -33.3 points less") && strstr(last.out, "beyond the budget"));
+    CHECK(strstr(last.out, "noise=2 with the table for 1: -33.3 points less") && strstr(last.out, "beyond the budget"));
     check_refused(run("policy %%F/busy --budget_ms 120 --condition colour"), 2, "has no such knob");
 }
 static void write_choices(const char *text) { write_text(in_folder("mine.jsonl"), text); }
@@ -118,7 +118,7 @@ static void test_words(void) {
     CHECK(strstr(last.out, "3 of 840 points failed") && strstr(last.out, "20 samples are left out") && strstr(last.out, "7 records lack kind"));
     CHECK(strstr(last.out, "kind unknown"));
     check_case("no field of that name, one configuration, one sample, equal answers, a budget below the fastest");
-    check_refused(run("policy %%F/two --budget_ms 120 --by colour"), 2, "there are image_pixels, aspect, text_tokens, image_tokens, id, kind, number");
+    check_refused(run("policy %%F/two --budget_ms 120 --by colour"), 2, "available are image_pixels, aspect, text_tokens, image_tokens, id, kind, number");
     write_file_of("one", (made){.tier = "low", .top_k = 2, .samples = SAMPLES, .ms = 50});
     CHECK_INT(run("policy %%F/one --budget_ms 120 --by kind"), 0);
     CHECK(strstr(last.out, "There is one configuration, so there is nothing to choose."));
@@ -137,7 +137,7 @@ static void test_words(void) {
     CHECK_INT(run("policy %%F/two --budget_ms 120 --choices %%F/mine.jsonl"), 0);
     CHECK(strstr(last.out, "has no choice for 298 of 300 samples, such as \"q1\"") && strstr(last.out, "has 1 lines for samples that are not"));
     write_choices("{\"id\": \"q0\", \"knobs\": {\"top_k\": 8}}\n{\"id\": \"q0\", \"knobs\": {\"top_k\": 2}}\n");
-    check_refused(run("policy %%F/two --budget_ms 120 --choices %%F/mine.jsonl"), 3, "line 2: the id has an earlier line");
+    check_refused(run("policy %%F/two --budget_ms 120 --choices %%F/mine.jsonl"), 3, "line 2: an earlier line has the same id");
     write_choices("{\"id\": \"q0\", \"knobs\": {\"num_active_blocks\": 16}}\n");
     check_refused(run("policy %%F/two --budget_ms 120 --choices %%F/mine.jsonl"), 3, "line 1: 2 of the 2 configurations match");
     write_choices("{\"id\": \"q0\", \"knobs\": {\"tier\": \"medium\"}}\n");

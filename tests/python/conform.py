@@ -179,7 +179,7 @@ for words, name, how in (
     folder = damaged(name, how)
     refused(f"damaged: {words}", conform.ConformError, words, lambda folder=folder: conform.compare(ours, folder))
 refused("no folder", conform.ConformError, "expected a folder", lambda: conform.compare(ours, work / "nowhere"))
-refused("no file of a stage", conform.ConformError, "no file of any stage", lambda: conform.compare(ours, "tests/tools"))
+refused("no file of a stage", conform.ConformError, "no stage has a file", lambda: conform.compare(ours, "tests/tools"))
 refused("transformers without a prompt", conform.ConformError, "give -p TEXT",
         lambda: conform._other(conform.argparse.Namespace(theirs="transformers:x", prompt=None, model=None)))
 

@@ -193,7 +193,7 @@ with contextlib.suppress(KeyboardInterrupt):
 equal("Ctrl-C loses nothing", len(rows_of("stop")), len((work / "stop/points.jsonl").read_text().splitlines()) - 2)
 equal("the samples are numpy's", sorted({sample for sample, _ in calls}), sorted(numpy.random.RandomState(42).choice(9, 4, replace=False).tolist())[:len({sample for sample, _ in calls})])
 refused("a second sweep into a folder", FileExistsError, "resume=True", lambda: sweep("stop", many, **sampled))
-refused("another sweep is not gone on with", ValueError, "has another max_new_tokens: 2, now 3", lambda: sweep("stop", many, resume=True, **{**sampled, "max_new_tokens": 3}))
+refused("another sweep is not gone on with", ValueError, "has a different max_new_tokens: 2, now 3", lambda: sweep("stop", many, resume=True, **{**sampled, "max_new_tokens": 3}))
 (work / "stop/points.jsonl").open("a").write('{"config": "cut')
 stop_at, bad, had = 0, many[calls[-1][0]]["id"], len(calls)
 wrote = sweep("stop", many, resume=True, **sampled)
@@ -236,9 +236,9 @@ for name, words_of_it, how in (
         ("a knob without a list", "'batch' needs a list", dict(knobs={"batch": 3})), ("a value that is none", "expected numbers, texts", dict(knobs={"batch": [None]})),
         ("no dtype", "dtype 'fp16' is not the name", dict(knobs={"dtype": ["fp16"]})), ("an unknown attention", "knobs: attn 'nope': ", dict(knobs={"attn": ["eager", "nope"]})), ("an unknown pruning", "expected none, stride:keep=SHARE", dict(knobs={"prune": ["fastv:keep=0.5"]})),
         ("no runs", "num_runs: expected a whole number of 1 or more, not 0", dict(num_runs=0)), ("an unknown order", "order: expected runs or samples or", dict(order="x")),
-        ("an unknown metric", "unknown rule", dict(metric="nope", score=None)), ("no records", "there is no record", dict(records=[])),
+        ("an unknown metric", "unknown rule", dict(metric="nope", score=None)), ("no records", "records: the list is empty", dict(records=[])),
         ("a record without a question", "record 0 has no \"question\"", dict(records=[{"answers": []}])),
-        ("a picture that is not there", "record 1 (id q): there is no picture none.jpg", dict(records=[records[0], {"id": "q", "question": "?", "image": "none.jpg"}]))):
+        ("a picture that is not there", "record 1 (id q): the picture none.jpg does not exist", dict(records=[records[0], {"id": "q", "question": "?", "image": "none.jpg"}]))):
     refused(name, (ValueError, FileNotFoundError, vlmprof.CommandError), words_of_it, lambda how=how: sweep("x", **how))
 equal("and nothing was measured", [line for line in (work / "x/points.jsonl").read_text().splitlines() if '"run"' in line], [])
 
@@ -308,8 +308,8 @@ other = Other()
 late = vlmprof.torch.stages(other, modules=named)
 other.compile(backend="eager")
 refused("a compiled model around the stages", vlmprof.torch.NeverBegan, "a compiled region calls no module; compile eyes itself", lambda: late.__enter__().model(torch.zeros(1, 2)))
-refused("compiled while they are open", vlmprof.torch.NeverBegan, "torch.compile took Other", lambda: timed(one := Other(), lambda x: (one.compile(backend="eager"), one(x))))
-refused("or its wrapper", vlmprof.torch.NeverBegan, "torch.compile took Other", lambda: timed(torch.compile(Other(), backend="eager")))
+refused("compiled while they are open", vlmprof.torch.NeverBegan, "torch.compile compiled Other", lambda: timed(one := Other(), lambda x: (one.compile(backend="eager"), one(x))))
+refused("or its wrapper", vlmprof.torch.NeverBegan, "torch.compile compiled Other", lambda: timed(torch.compile(Other(), backend="eager")))
 other = Other()
 other.brain.forward = lambda x: 1 / 0
 with vlmprof.torch.stages(other, modules=named) as stages:

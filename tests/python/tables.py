@@ -47,7 +47,7 @@ if "pandas" in have:
     check("stages of the samples", {"stage_vit", "stage_decode", "id", "pred", "output_tokens"} <= set(samples.columns), list(samples.columns))
     equal("names", results.names_of(configurations)[0], "low, top_k 1, request_rate 0")
     equal("the front rises", vlmprof.front(configurations)["accuracy"].is_monotonic_increasing, True)
-    refused("a folder that is no result folder", FileNotFoundError, "there is no result file of vlmprof sweep in it", lambda: vlmprof.load(work))
+    refused("a folder that is no result folder", FileNotFoundError, "contains no result files of vlmprof sweep", lambda: vlmprof.load(work))
     check("fields of the records are columns", {"question", "image"} <= set(samples.columns), list(samples.columns))
     draws = random.Random(56)
     values = [1, 2.5, 1000001, 1000002, True, False, None, "1", "true", "low", "", [0, 1], [0, 2], {"a": 1}, 'x, b "y"']
@@ -107,7 +107,7 @@ if "pandas" in have and "matplotlib" in have:
     equal("the front in steps to the panel's edge", (step.get_drawstyle(), step.get_xdata()[-1]), ("steps-post", panel.get_xlim()[1]))
     equal("a bar for each configuration", len(more.axes[0].get_yticks()), 4)
     none = plots.stages(configurations, samples.drop(columns=[name for name in samples.columns if name.startswith(("stage_", "T_"))]))
-    equal("no stages: said in words", (none.axes[0].texts[0].get_text(), none.axes[0].get_legend()), ("no sample has times of stages", None))
+    equal("no stages: said in words", (none.axes[0].texts[0].get_text(), none.axes[0].get_legend()), ("no sample has stage times", None))
     table = plots.effect_table(configurations.drop(columns="request_rate").assign(request_rate=1))
     equal("effects: one row for each step of a knob", table["knob"].tolist(), ["tier", "top_k"])
     equal("over all pairs", table["pairs"].tolist(), [2, 2])

@@ -37,8 +37,8 @@ static void test_damaged(void) {
     damage("a number past double", "latency_stats", FOREIGN_ROW("7", "1e999", "39.0", "2", "1.0"), "T_total is not a number");
     damage("no total", "latency_stats", "{\"sample_id\": 1}", "T_total is missing");
     damage("no id", "latency_stats", "{\"T_total\": 1}", "sample_id is missing");
-    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not an integer of 0 or more, nor a text");
-    damage("an empty text as an id", "latency_stats", FOREIGN_ROW("\"\"", "1", "1", "2", "1"), "sample_id is not an integer");
+    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is neither an integer of 0 or more nor a text");
+    damage("an empty text as an id", "latency_stats", FOREIGN_ROW("\"\"", "1", "1", "2", "1"), "sample_id is neither an integer");
     damage("a text that is the id of two rows", "latency_stats",
            FOREIGN_ROW("\"a/b\"", "1", "1", "2", "1") "," FOREIGN_ROW("\"a\\/b\"", "1", "1", "2", "1"), "sample_id \"a/b\"");
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
@@ -358,7 +358,7 @@ static void test_warnings(void) {
     CHECK(strstr(last.out, "the machine was not quiet: other processes used 50 % of the CPU during 20 of 20 blocks of runs (worst: low k4 b12; 12 of 12 "));
     EXITS(run("predict %%F/busy.model 640x480 1024x768 --tier high --top_k 4"), 0, out, "\n  the model's fit: the machine was not quiet: ");
     CHECK(strstr(last.out, "\n  1024x768 high: the same request as 640x480 high, so the same prediction\n"));
-    CHECK(strstr(last.out, "\n  not given, so the medians of the model's data: text_tokens "));
+    CHECK(strstr(last.out, "\n  not given; the fitted data's medians are used: text_tokens "));
     CHECK_INT(run("report %%F/quiet %%F/busy"), 0);
     CHECK(strstr(last.out, "the machine was not quiet: ") && strstr(last.out, "/busy: other processes used 50 %") && !strstr(last.out, "/quiet: other"));
     check_case("a decode step's bytes are compared with a roof that is given, not with the best stage of the same files");
@@ -541,7 +541,7 @@ static void test_own_engine(void) {
     check_case("an engine's two files of one configuration: the members that differ are named");
     make_empty(in_folder("engine"));
     for (int i = 0; i < 2; i++) write_engine_file(i, i ? "\"batch_size\": 1" : "\"batch_size\": 4", ", \"dataset_name\": \"d\"");
-    EXITS(run("report %%F/engine"), 0, out, "they differ in batch_size; that is not a knob: vlmprof help library");
+    EXITS(run("report %%F/engine"), 0, out, "they differ in batch_size; that is not a knob: see vlmprof help library");
     CHECK(!strstr(last.out, "add up to") && strstr(last.out, "prefill takes 22.8 % of a request") && !strstr(last.out, "--kernel_pass"));
     check_case("compare of a folder with itself shows its notes once; equal ratios are settled by their signs");
     CHECK_INT(run("compare %%F/engine %%F/engine"), 0);
@@ -566,8 +566,8 @@ static void test_own_engine(void) {
         strcat(text, "]}");
         write_text(in_folder(i ? "twins/b.json" : "twins/a.json"), text);
         EXITS(run("report %%F/twins"), 0, out, i ? "\n  an image takes 10 to 30 ms, 50.0 % of the time to the first token" : "\n  an image takes 10 [9, 31] ms, 50.0 %");
-        CHECK(strstr(last.out, i ? " ms per image token (line through 4 samples" : "all: no line over image tokens: all images have as many: 64\n"));
-        CHECK(!strstr(last.out, "stage times are unknown from outside a server\n"));
+        CHECK(strstr(last.out, i ? " ms per image token (line through 4 samples" : "all: no line over image tokens: all images have the same number: 64\n"));
+        CHECK(!strstr(last.out, "stage times cannot be measured from outside a server\n"));
     }
     check_case("a finding that ranks only some configurations says so; a CPU report does not speak of a device");
     truth t = truth_of(20, 2);
@@ -640,7 +640,7 @@ static void test_own_knobs(void) {
     make_empty(in_folder("own"));
     CHECK_INT(run("--version; for i in $(seq 17); do printf '{\"knobs\": {\"k%%s\": 1}, \"per_sample_results\": [{\"sample_id\": 1, \"T_total\": 1}]}' "
                   "$i >%%F/own/$i.json; done"), 0);
-    check_refused(run("report %%F/own"), 3, "is one too many: vlmprof reads 16 together");
+    check_refused(run("report %%F/own"), 3, "is one too many: at most 16 are read together");
 }
 /* Times that a knob of numbers and one of texts change by known parts: fit finds them, predict takes them. */
 static void test_fit_own_knobs(void) {
@@ -700,7 +700,7 @@ static void test_engine_heads(void) {
         {{KNOBS_OF("\"batch\": 4"), KNOBS_OF("\"batch\": 4.0") ", \"num_active_blocks\": 2, \"date\": \"other\""}, "fit %%F/engine", 0, "24 measurements"},
         {TWO, "report %%F/engine", 0, "fastest: batch=1"},
         {{KNOBS_OF("\"batch\": 1, \"mode\": \"x\""), KNOBS_OF("\"batch\": 4, \"mode\": \"y\"")},
-         "report %%F/engine", 0, "batch and mode change together: what is"},
+         "report %%F/engine", 0, "batch and mode change together: the effect shown for"},
         {{KNOBS_OF("\"batch\": 1"), M}, "report %%F/engine", 3, "b.json lacks the knob batch"},
         {TWO, "report %%F/engine --json", 0, "\"batch\": 4"}, {TWO, "report %%F/engine --csv", 0, ",batch,"},
         {TWO, "best %%F/engine --budget_ms 50", 0, "batch=1: the best within 50 ms"}, {TWO, COMPARE, 2, "configuration (batch=1 / batch=4)"},
@@ -726,7 +726,7 @@ static void test_engine_heads(void) {
                "\"connector\": 1, \"embed\": 1, \"prefill\": 6, \"decode\": 7, \"my own\": 9}}, {\"sample_id\": \"a\", \"T_total\": 9, \"T_decode_per_token\": 4}]}");
     EXITS(run("report %%F/engine --csv"), 0, out, "task");
     CHECK(strstr(last.out, ",4.0,4.0,,,4.0,4.0,7.0,7.0,,,7.0,7.0,7.0,7.0,,,7.0,7.0,20.0,20.0,,,20.0,20.0,3.75,3.75,,,3.975,3.995,12.0,12.0,,,12.0,12.0,1.0") != NULL);
-    CHECK(strstr(last.err, "stages of your own count as unaccounted: my own; vlmprof help library has those with a column") != NULL);
+    CHECK(strstr(last.err, "your own stages count as unaccounted: my own; vlmprof help library lists those with a column") != NULL);
     check_case("a request that waits outside its stages has no TTFT from them");
     write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": \"b\", \"T_total\": 200, \"accuracy\": 1, "
                "\"stages\": {\"vit\": 3, \"prefill\": 6, \"decode\": 7}}]}");

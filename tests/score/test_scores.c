@@ -160,7 +160,7 @@ static void test_rejections(void) {
         {"{\"id\": \"a\", \"score\": \"1\"}\n", "\"score\""}, {"{\"id\": \"a\", \"score\": true}\n", "\"score\""}, {"{\"id\": \"a\"}\n", "\"score\""},
         {"{\"id\": \"a\", \"score\": null}\n", "\"score\""}, {"{\"score\": 1}\n", "\"id\" must be a number or a text"},
         {"{\"id\": [1], \"score\": 1}\n", "\"id\" must be"}, {"{\"id\": \"a\", \"score\": 1, \"config\": \"other\"}\n", "line 1: no result file is named \"other\""},
-        {"{\"id\": \"a\", \"score\": 1, \"config\": 3}\n", "\"config\" must be the name"}, {"", "there is no line in it"},
+        {"{\"id\": \"a\", \"score\": 1, \"config\": 3}\n", "\"config\" must be the name"}, {"", "the file contains no lines"},
         {"{\"id\": \"zz\", \"score\": 1}\n", "no sample gets a score, so nothing is written"}};
     check_case("invalid lines: nothing is written, and the message names the line");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -181,7 +181,7 @@ static void test_rejections(void) {
     mkdir(in_folder("same"), 0777);
     put("same/y_imgsizetier-low_crops2_topk4_blocks12.json", HEAD("x", "9") SAMPLE("0", "1", "B") "]}");
     put("s.jsonl", "{\"id\": 1, \"score\": 1}\n");
-    REFUSED("score %F/two %F/same --scores %F/s.jsonl -o %F/x", 2, "two result files have the name");
+    REFUSED("score %F/two %F/same --scores %F/s.jsonl -o %F/x", 2, "two result files have the same name");
     REFUSED("score --name x a", 2, "--name needs --scores");
 }
 

@@ -172,11 +172,11 @@ static void test_text(void) {
     shows("answer   (only reasoning: raise --max_new_tokens)\n");
     check_case("warnings about a cached prompt, retries and new connections");
     EXITS(ask("cached", "--num_runs 2 --same_image"), 0, err, "2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");
-    said("it would not happen without --same_image");
+    said("this would not happen without --same_image");
     shows("  prompt_ms                12.5\n");
-    EXITS(ask("cached", "--no_cache"), 0, err, "--no_cache has no effect");
+    EXITS(ask("cached", "--no_cache"), 0, err, "--no_cache did not prevent it");
     EXITS(ask("retry", "--cold"), 0, err, "run 1 took 2 attempts");
-    EXITS(ask("good", "--cold"), 0, err, "1 of 1 runs opened a new connection; T_client_delay includes connecting");
+    EXITS(ask("good", "--cold"), 0, err, "1 of 1 runs opened a new connection; T_client_delay includes the time to connect");
     shows("1 run without a warm-up (--cold)");
     EXITS(ask("good", "--ignore_eos"), 0, err, "--ignore_eos had no effect: 4 tokens of 8");
 }
@@ -205,7 +205,7 @@ static void test_json(void) {
     CHECK(isnan(value("T_vision_total")) && isnan(value("server_timings.prompt_ms")));
     CHECK(strstr(last.out, "\"T_vision_total\": \"only the device that runs the model knows"));
     CHECK(strstr(last.out, "\"client\": \"libcurl/"));
-    said("the server counts 256 image tokens, but the rule of");
+    said("the server counts 256 image tokens, but ");
     CHECK_INT(ask("cached", "--json"), 0);
     parse();
     CHECK_NEAR(value("server_timings.prompt_ms"), 12.5, 0);
@@ -286,11 +286,11 @@ static void test_failures(void) {
     CHECK_TEXT(last.out, "");
     CHECK_INT(ask("nonsense", NULL), 3);
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:1 --endpoint_model good --timeout_s 5"), 4, err, "is the server up");
-    EXITS(ask("slow", "--timeout_s 1 --cold"), 4, err, "the answer is not complete after 1.000 s; 1 piece came, the last after 0.0");
+    EXITS(ask("slow", "--timeout_s 1 --cold"), 4, err, "the answer is incomplete after 1.000 s; 1 piece came, the last after 0.0");
     CHECK(last.err && !strstr(last.err, "is the server up"));
     check_case("a run that fails after others: its number is named, and those before it are shown");
     EXITS(ask("halts", "--num_runs 4"), 4, err, "image too wide");
-    said("run 3 of 4 failed: the results are those of the 2 before it");
+    said("run 3 of 4 failed: the results cover the 2 before it");
     shows("2 runs after a warm-up");
     check_case("usage");
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", server.port), 2, err, "needs --endpoint_model NAME; http://127.0.0.1:");
@@ -309,7 +309,7 @@ static void test_failures(void) {
     CHECK_INT(ask("good", "--request_knob nothing"), 2);
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --request_knob image_url.detail=low", server.port), 2, err, "there is no image");
     EXITS(run("ask -p Hi"), 2, err, "ask needs --endpoint URL");
-    EXITS(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2, err, "option --endpoint of run was removed: vlmprof ask asks a server");
+    EXITS(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2, err, "option --endpoint of run was removed: vlmprof ask sends the question to a server");
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --resize 5x5", server.port), 2, err, "need an image");
     EXITS(run("ask -p Hi --endpoint ftp://127.0.0.1 --endpoint_model good"), 2, err, "vlmprof: --endpoint: a URL must begin with http://");
     EXITS(run("ask %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3, err, "none.jpg");
@@ -335,7 +335,7 @@ static void test_address(void) {
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "white space") && last.out && !strstr(last.out, "first_visible"));
     check_case("a prompt that is shorter than its image by the rule: the server dropped it");
-    EXITS(ask("early", "--cold --family qwen2_vl"), 0, err, "the whole prompt has 12 tokens, but by the rule of ");
+    EXITS(ask("early", "--cold --family qwen2_vl"), 0, err, "the whole prompt has 12 tokens, but by qwen2_vl");
     said("the server dropped it or does not count it; run vlmprof audit");
     CHECK_INT(ask("good", "--cold --family qwen2_vl"), 0);
     CHECK(last.err && !strstr(last.err, "dropped"));
@@ -347,7 +347,7 @@ static void test_address(void) {
     CHECK(last.err && !strstr(last.err, "secret"));
     check_case("a server's only model need not be named");
     has_one_model = 1;
-    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0, err, "model: good, the server's only one");
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0, err, "model: good, the server's only model");
     check_case("a server's name for its model cannot look like a line of this program");
     has_one_model = 2;
     run("ask -p Hi --endpoint http://127.0.0.1:%d", port);

@@ -206,7 +206,7 @@ static void test_equal(void) {
     }
     measure("qwen2-vl", "", "qwen2-vl", "", -1);
     judge();
-    says("1 token less for every image");
+    says("1 token fewer for every image");
 }
 static void test_dropped(void) {
     static const char *const names[] = {"qwen2-vl", "qwen2.5-vl", "llava-1.5", "llava-next", "internvl", "idefics3", "smolvlm", "gemma3", "openai_tiles", "mllama"};
@@ -527,8 +527,8 @@ static void test_command(void) {
     EXITS(audit("smolvlm,placeholder", "--family smolvlm" SMALL), 1, out, "placeholders counted: ");
     EXITS(audit("internvl,offset=5", "--family internvl --sizes 640x480,64x64"), 0, out, "640x480  given");
     check_case("the command: images dropped at times, with --repeat and without; a constant share; a token per row");
-    EXITS(audit("internvl,drop=7", "--family internvl" SMALL), 1, out, "image dropped: 2 images add hardly a token, the others follow the rule");
-    EXITS(audit("internvl,drop=37", "--family internvl --repeat 5" SMALL), 1, out, "image dropped at times: 2 of 60 requests have fewer prompt tokens");
+    EXITS(audit("internvl,drop=7", "--family internvl" SMALL), 1, out, "image dropped: 2 images add almost no tokens; the others follow the rule");
+    EXITS(audit("internvl,drop=37", "--family internvl --repeat 5" SMALL), 1, out, "image sometimes dropped: 2 of 60 requests have fewer prompt tokens");
     CHECK_INT(audit("internvl", "--family internvl --repeat 3" SMALL), 0);
     EXITS(audit("qwen2.5-vl,percent=5", "--family qwen2.5-vl" SMALL), 1, out, "more or fewer everywhere: the server counts +4.8 % at all sizes");
     EXITS(audit("qwen2.5-vl,rows=1", "--family qwen2.5-vl" SMALL), 1, out, "tokens per row: all counts fit qwen2_5_vl_hf with +1 token for each row");
@@ -545,7 +545,7 @@ static void test_command(void) {
     has(last.out, "knob ignored: ");
     EXITS(audit("qwen2.5-vl,ignore,max_pixels=50176", "--family qwen2.5-vl" KNOB SMALL), 0, out, "already seems to be configured like this");
     EXITS(audit("internvl,ignore", "--family internvl --request_knob max_dynamic_patch=2" SMALL), 1, out, "knob ignored: ");
-    EXITS(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob top_p=1" SMALL), 0, out, "top_p: the rule of qwen2_5_vl_hf has no such knob");
+    EXITS(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob top_p=1" SMALL), 0, out, "top_p: qwen2_5_vl_hf's rule has no such knob");
     has(last.out, "by the rule, they change nothing at these sizes");
     check_case("the command: usage that counts images");
     CHECK_INT(audit("qwen2.5-vl,details", "--family qwen2.5-vl" SMALL), 0);

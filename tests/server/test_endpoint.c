@@ -348,7 +348,7 @@ static void warnings(const char *url, const char *key, size_t count, const char 
 }
 static void test_key(void) {
     check_case("a key sent over an unencrypted connection");
-    warnings("http://192.0.2.7:8000/v1", "sekret", 1, "http://192.0.2.7:8000: the API key of OPENAI_API_KEY is sent unencrypted");
+    warnings("http://192.0.2.7:8000/v1", "sekret", 1, "http://192.0.2.7:8000: the API key from OPENAI_API_KEY is sent unencrypted");
     warnings("http://192.0.2.7:8000/v1", NULL, 0, NULL);
     warnings("http://192.0.2.7:8000/v1", "", 0, NULL);
     warnings("https://192.0.2.7:8000/v1", "sekret", 0, NULL);

@@ -64,11 +64,11 @@ static void test_sweep(void) {
     CHECK(strstr(last.out, "Under load") && strstr(last.out, "concurrency 4"));
     check_case("the page has a plot of each number that was measured");
     CHECK_INT(run("report %%F/c --html"), 0);
-    CHECK_INT(count_of(last.out, "Times count from the time"), 6);
+    CHECK_INT(count_of(last.out, "Times start when a request was due"), 6);
     write_text(in_folder("plain.jsonl"), "{\"question\": \"a?\"}\n{\"question\": \"b?\"}\n");
     CHECK_INT(run("sweep --endpoint http://127.0.0.1:8 --endpoint_model m --data %%F/plain.jsonl --quiet --output_dir %%F/p --concurrency_list 1 2 --ramp_s 0"), 0);
     CHECK_INT(run("report %%F/p --html"), 0);
-    CHECK(count_of(last.out, "Times count from the time") == 4 && !strstr(last.out, "Correct answers per second"));
+    CHECK(count_of(last.out, "Times start when a request was due") == 4 && !strstr(last.out, "Correct answers per second"));
 }
 static void test_failures(void) {
     check_case("HTTP 429 under load is a failed row with its reason, not sent again, and a wrong answer; the sweep exits 1");
@@ -105,8 +105,8 @@ static void test_decisions(void) {
     EXITS(run("best %%F/b --budget_ms 1000 --at speed=7"), 2, err, "no file has this knob");
     EXITS(run("best %%F/b --most request_rate --limit ttft:60 accuracy:0.9"), 0, out, "unchanged rate=60");
     CHECK(strstr(last.out, "unchanged rate=60") && strstr(last.out, "yes") < strstr(last.out, "unchanged rate=160"));
-    EXITS(run("best %%F/b --most request_rate --limit ttft:1"), 1, err, "no configuration is shown to keep the limits");
-    EXITS(run("best %%F/b --most tier --limit ttft:1"), 2, err, "has no number of this knob");
+    EXITS(run("best %%F/b --most request_rate --limit ttft:1"), 1, err, "no configuration reliably meets the limits");
+    EXITS(run("best %%F/b --most tier --limit ttft:1"), 2, err, "has no numeric value for this knob");
     EXITS(run("best %%F/b --most request_rate --limit speed:1"), 2, err, "expected ttft:MS");
     EXITS(run("best %%F/b --most request_rate --limit ttft:60 --json"), 0, out, "\"keeps_limits\": \"yes\"");
     check_case("compare says WORSE when answers get worse under load, though they come faster");

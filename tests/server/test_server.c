@@ -602,7 +602,7 @@ static void test_timeouts(void) {
         *text; } cases[] = {
         {"no byte", mute, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte arrived for 0.100 s", NULL},
         {"no further byte", stalled, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte arrived for 0.100 s", "half"},
-        {"pings without end", endless, 5000, 200, 1 << 20, VP_ERR_DEVICE, "the answer is not complete after 0.200 s", ""},
+        {"pings without end", endless, 5000, 200, 1 << 20, VP_ERR_DEVICE, "the answer is incomplete after 0.200 s", ""},
         {"a flood", flood, 5000, 5000, 5000, VP_ERR_RANGE, "exceeds the size limit", NULL},
         {"an error, and no further byte", said, 100, 5000, 1 << 20, VP_ERR_DEVICE, "the server reports an error: out of memory", ""},
         {"pauses that are short enough", drip, 1000, 20000, 1 << 20, VP_OK, "", "Hello"}};

@@ -182,7 +182,7 @@ static void test_pairs(void) {
     result = twins_result(pairs, 4);
     CHECK(result.pairs == 4 && isnan(result.difference.median) && isnan(result.difference.low) && isnan(result.image_ms) && isnan(result.prompt_difference_ms));
     twins_warn(&warnings, &result);
-    CHECK(warnings.count == 1 && strstr(warnings.items[0], "4 usable pairs of twins: a result needs at least 5"));
+    CHECK(warnings.count == 1 && strstr(warnings.items[0], "4 usable image/text pairs: a result needs at least 5"));
     text_list_free(&warnings);
     result = twins_result(pairs, 0);
     CHECK(result.pairs == 0 && isnan(result.difference.median) && isnan(result.floor_ms));
@@ -357,7 +357,7 @@ static void test_sweep(void) {
     steps_of_texts = 1;
     is_cached_always = 1;
     CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --json", server.port), 0);
-    CHECK(strstr(last.err, "5 of 5 pairs of twins were dropped: the server's cache answered them") != NULL);
+    CHECK(strstr(last.err, "5 of 5 image/text pairs were dropped: the server's cache answered them") != NULL);
     CHECK(number_of_key("\"pairs_cached\": ") == 5 && isnan(number_of_key("\"ms\": ")) | (number_of_key("\"ms\": ") == 0));
     is_cached_always = 0;
     check_case("rejected: twins without a server");

@@ -21,7 +21,7 @@ static void test_caches(void) {
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--num_runs 3"), 0);
     CHECK(strstr(last.out, "cache    0 prompt tokens") && strstr(last.out, "sent as image/jpeg, ") != NULL);
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--num_runs 3 --same_image"), 0);
-    CHECK(strstr(last.out, "cache    64 prompt tokens") && strstr(last.err, "it would not happen without --same_image"));
+    CHECK(strstr(last.out, "cache    64 prompt tokens") && strstr(last.err, "this would not happen without --same_image"));
 #define CACHED_SWEEP "sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 2 --quiet --output_dir %%F/"
     CHECK_INT(run(CACHED_SWEEP "su"), 0);
     CHECK_INT(run(CACHED_SWEEP "ss --same_image"), 0);
@@ -35,7 +35,7 @@ static void test_caches(void) {
 static void test_short_answer(void) {
     check_case("TPOT is shown only for answers of at least 5 tokens");
     server("gap_us=1000");
-    EXITS(run("ask samples/cat.jpg -p what " SERVER), 0, out, "needs 5 tokens or more, the answer has 3");
+    EXITS(run("ask samples/cat.jpg -p what " SERVER), 0, out, "needs 5 tokens or more, but the answer has 3");
 }
 static void test_no_image(void) {
     check_case("a data set without any image is measured, with one warning");
@@ -88,7 +88,7 @@ static void test_twins(void) {
     check_case("ask: a server that drops the third image");
     server("images_most=2");
     EXITS(run("ask samples/cat.jpg samples/cat.jpg samples/cat.jpg -p what " SERVER "--resize 280x280 --family qwen2_vl"), 0, err,
-          "by the rule of qwen2_vl_hf the images alone have 300: the server dropped them");
+          "by qwen2_vl_hf's rule the images alone have 300: the server dropped them");
     server("image_us=300000 interrupt_ms=2000");
     run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");
     kept("audit-interrupt", 130);

@@ -383,7 +383,7 @@ static void test_activations(void) {
     }
     EXITS(cli("report %F/a"), 0, out, "low k2 b4 activations=bf16");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/b --device cpu --activations bf16 int7", 2, "--activations: unknown value \"int7\"");
-    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/b --device cpu --activations int8", 2, "possible are auto, bf16");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/b --device cpu --activations int8", 2, "expected auto, bf16");
 }
 /* ---- weights as a knob: each format has an engine, each file names it, and reports distinguish them */
 static void test_weights(void) {

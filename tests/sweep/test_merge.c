@@ -67,10 +67,10 @@ static void test_one(void) {
     check_case("rejections");
     check_refused(run("merge"), 2, "merge needs folders with journals");
     make_empty(in_folder("none"));
-    check_refused(run("merge %%F/none"), 3, "contains no journal of a sweep");
+    check_refused(run("merge %%F/none"), 3, "contains no sweep journal");
     check_refused(run("merge %%F/gone"), 3, "gone");
     write_text(in_folder("file"), "");
-    check_refused(run("merge %%F/one --partial --output_dir %%F/file"), 5, "a file of this name exists");
+    check_refused(run("merge %%F/one --partial --output_dir %%F/file"), 5, "a file with this name exists");
 }
 /* the first journal as a sweep of its own: nothing failed or is missing, so there is a table */
 static void test_whole(void) {

@@ -605,7 +605,7 @@ static void test_interrupts(void) {
     pause_us(700000);
     kill(child, SIGINT);
     CHECK_INT(END(child), 130);
-    SAYS("run the same command again to go on");
+    SAYS("run the same command again to continue");
     check_case("a second Ctrl-C ends the program at once");
     child = BEGIN("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out");
     pause_us(300000);

@@ -155,7 +155,7 @@ static void test_known(void) {
     CHECK_INT(run("trace %%F/known.json --csv"), 0);
     csv_read(&t, last.out);
     CHECK_INT(t.count, 7);
-    CHECK_NEAR(cell_number(&t, "[device work of no operation]", "device_self_ns"), 5000, 0);
+    CHECK_NEAR(cell_number(&t, "[device work outside any operation]", "device_self_ns"), 5000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_total_ns"), 100000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_self_ns"), 100000 - 20250 - 5000 - 10000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_total_ns"), 20001, 0);
@@ -307,21 +307,21 @@ static void test_published(void) {
          {"copy,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", "=CUDA time total: 20.000us", NULL}},
         {"id 0 and correlation 0 match nothing; unlinked device time has a row",
          OP("first", "1", "100", "0") "," CALL("1", BY("0")) "," WORK("kernel", "k", "0", BY("0") "," ID("0")),
-         {"=[device work of no operation]", "=CUDA time total: 20.000us", NULL}},
+         {"=[device work outside any operation]", "=CUDA time total: 20.000us", NULL}},
         {"two ranks in one file: a device belongs to the process that has its other ids",
          OP("mm", "10", "100", "1") "," CALL("10", BY("7")) "," OP("softmax", "20", "100", "1") "," CALL("20", BY("7")) "," CALL("20", BY("8")) ","
          WORK("kernel", "k", "1", BY("7") "," ID("1")) "," WORK("kernel", "k", "1", BY("8")),
          {"softmax,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", NULL, NULL}},
         {"two ranks whose ids cannot be told apart: no operation, and a line",
          OP("mm", "10", "100", "1") "," CALL("10", BY("7")) "," OP("softmax", "20", "100", "1") "," CALL("20", BY("7")) "," WORK("kernel", "k", "0", BY("7")),
-         {"=ids       of 1 device slice are in several processes", "=[device work of no operation]", NULL}},
+         {"=ids       of 1 device slice are in several processes", "=[device work outside any operation]", NULL}},
         {"two ranks whose pids say which", OP("mm", "\"[TP0] 83\"", "100", "1") "," OP("softmax", "\"[TP1] 84\"", "100", "1") "," CALL("\"[TP1] 84\"", BY("7")) ","
          CALL("\"[TP0] 83\"", BY("7")) "," WORK("kernel", "k", "\"[TP1] 0\"", BY("7")), {"softmax,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", NULL, NULL}},
         {"categories of 2021", SLICE("Operator", "add", "1", "1", "100", "50", ID("1")) "," WORK("Kernel", "k", "0", ID("1")) "," WORK("Memcpy", "c", "0",
          ID("1")) "," WORK("Memset", "s", "0", ID("1")), {"=CUDA time total: 60.000us", NULL, NULL}},
         {"other devices, and a category that nobody knows", WORK("mtia_ccp_events", "m", "0", "") "," WORK("hpu_op", "h", "0", "") ","
          WORK("cuda_profiler_range", "r", "0", "") ","
-         WORK("new_thing", "n", "1", ""), {"=CUDA time total: 60.000us", "=unknown   1 category counted as operations of the host: new_thing", NULL}},
+         WORK("new_thing", "n", "1", ""), {"=CUDA time total: 60.000us", "=unknown   1 category counted as host operations: new_thing", NULL}},
         {"steps are the host's", SLICE("user_annotation", "ProfilerStep#1", "1", "1", "0", "100", "") ","
          WORK("gpu_user_annotation", "ProfilerStep#1", "0", "") "," WORK("gpu_user_annotation", "ProfilerStep#1", "1", ""), {"=steps     1, avg 100.000us",
          NULL, NULL}},
@@ -331,7 +331,7 @@ static void test_published(void) {
          "{\"ph\":\"C\",\"name\":\"w\",\"args\":{\"W\":NaN}},{\"ph\":\"X\",\"name\":\"mul\",\"ts\":1,\"dur\":5,\"args\":{\"gb\":-Infinity,\"b\":inf}}",
          {"=no value  2 events with NaN or inf", "=mul", NULL}},
         {"a quote that is not escaped costs an event", OP("a", "1", "0", "1") ",{\"ph\":\"X\",\"name\":\"x\"y\",\"ts\":1,\"dur\":5}," OP("b", "1", "100", "2"),
-         {"=malformed 1 event left out, not JSON; the first is event 2, at byte ", "=events    2 slices", NULL}},
+         {"=malformed 1 event left out as not JSON; the first is event 2, at byte ", "=events    2 slices", NULL}},
         {"quotes and brackets that close an event too early", OP("a", "1", "0", "1") ",{\"ph\":\"X\",\"name\":\"}x\"}y\",\"ts\":1,\"dur\":5}," OP("b", "1",
          "100", "2"), {"=malformed 1 event", "=events    2 slices", NULL}},
         {"a control byte, a stray backslash, bytes that are not UTF-8, an empty name", OP("a\n", "1", "0", "1") "," OP("\\x", "1", "0", "1") "," OP("\xff",
@@ -598,7 +598,7 @@ static void test_profile_usage(void) {
         {"--profile --show_prompt", 2, "cannot be used together"},
         {"--profile --dump x", 2, "cannot be used together"}, {"--profile --active 0", 2, "outside"},
         {"--profile --trace %F/no/such/t.json", 5, "no/such/t.json"}, {"--profile -o %F/no/such/table", 5, "cannot be written"},
-        {"--profile --output_dir %F/known.json", 5, "a file of this name exists"}};
+        {"--profile --output_dir %F/known.json", 5, "a file with this name exists"}};
     check_case("usage of run --profile: exit codes and one line each");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 %s", cases[i].arguments), cases[i].code);

@@ -493,8 +493,8 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
     switch (verdict->cause) {
     case AUDIT_DROPPED:
         if (!verdict->is_constant)
-            text_list_add(out, "image dropped: %zu image%s add%s hardly a token, the others follow the rule; --repeat "
-                               "10 shows whether the same ones are dropped each time", verdict->different,
+            text_list_add(out, "image dropped: %zu image%s add%s almost no tokens; the others follow the rule: "
+                               "--repeat 10 shows whether the same ones are dropped each time", verdict->different,
                           plural_s((int64_t)verdict->different), verdict->different == 1 ? "s" : "");
         else text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the "
                            "model, or its prompt_tokens exclude images");
@@ -529,14 +529,14 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
         text_list_add(out, "another family: all counts fit the published rule of %s%s", families.data, square.data);
         break;
     case AUDIT_FIXED:
-        text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, but by this rule sizes "
-                           "differ%s%s%s",
+        text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, but by this rule the cost "
+                           "depends on the size%s%s%s",
                       (long long)verdict->constant, square.data, verdict->family_count ? "; this is the count of " : "",
                       verdict->family_count ? families.data : "");
         break;
     case AUDIT_ROWS: case AUDIT_VIEWS:
         text_list_add(out, "tokens per %s: all counts fit %s with %+lld token%s for each %s%s: separators or markers "
-                           "that the rule does not have, or has",
+                           "that only the server or only the rule counts",
                       verdict->cause == AUDIT_ROWS ? "row" : "view", family, (long long)verdict->extra,
                       plural_s((int64_t)llabs(verdict->extra)), verdict->cause == AUDIT_ROWS ? "row of tokens" : "view",
                       verdict->fit_offset ? fits_text.data : "");
@@ -559,18 +559,18 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
                  const struct audit_verdict *verdict, struct text_list *out) {
     const char *family = rule->family.preset->name;
     if (verdict->is_equal && !verdict->offset)
-        text_list_add(out, count == 1 ? "equal: the server counts the %zu size by the rule of %s"
-                                      : "equal: the server counts all %zu sizes by the rule of %s", count, family);
+        text_list_add(out, count == 1 ? "equal: the server counts the %zu size by %s's rule"
+                                      : "equal: the server counts all %zu sizes by %s's rule", count, family);
     else if (verdict->is_equal)
         text_list_add(out, "equal except for a constant offset: the server counts %lld token%s %s for every image; "
-                           "otherwise all %zu sizes follow the rule of %s", llabs(verdict->offset),
-                      llabs(verdict->offset) == 1 ? "" : "s", verdict->offset < 0 ? "less" : "more", count, family);
+                           "otherwise all %zu sizes follow %s's rule", llabs(verdict->offset),
+                      llabs(verdict->offset) == 1 ? "" : "s", verdict->offset < 0 ? "fewer" : "more", count, family);
     else {
         const struct audit_size *first = &sizes[verdict->first];
         char offset[80] = "";
         if (verdict->offset)
             snprintf(offset, sizeof offset, "; other sizes have an offset of %+lld", (long long)verdict->offset);
-        text_list_add(out, "different: %zu of %zu sizes; the first is %dx%d: %lld tokens by the rule of %s, %lld "
+        text_list_add(out, "different: %zu of %zu sizes; the first is %dx%d: %lld tokens by %s's rule, %lld "
                            "counted by the server (%+lld%s)", verdict->different, count, first->width_px,
                       first->height_px, (long long)first->by_rule, family, (long long)first->measured,
                       (long long)(first->measured - first->by_rule), offset);

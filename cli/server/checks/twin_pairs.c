@@ -43,11 +43,11 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
     if (!code) *reply = reply_of(run);
     runs_free(run, 1);
     if (!code && reply->tokens < 0) {
-        snprintf(reason, capacity, "the server does not report prompt tokens, which twins need");
+        snprintf(reason, capacity, "the server does not report prompt tokens, which --twins needs");
         return EXIT_INPUT;
     }
     if (!code && !reply->is_streamed) {
-        snprintf(reason, capacity, "the answer is not streamed, so its first token cannot be timed, which twins need");
+        snprintf(reason, capacity, "the answer is not streamed, so --twins cannot time its first token");
         return EXIT_INPUT;
     }
     return code;

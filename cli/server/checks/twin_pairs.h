@@ -8,8 +8,8 @@
 
 #define OPTION_TWINS \
     {"twins", COUNT, "N", NULL, 1, 10000, NULL, \
-     "measure the cost of the image: N times, alternately with a text of as many prompt tokens; TTFT differs by " \
-     "preprocessing, upload and vision encoder"}
+     "measure the cost of the image with N pairs of requests: one with the image, one with a text of the same number " \
+     "of prompt tokens; their TTFTs differ by preprocessing, upload and vision encoder"}
 
 struct twin_plan {
     struct endpoint *endpoint;

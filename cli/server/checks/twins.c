@@ -236,27 +236,27 @@ void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t
 void twins_warn(struct text_list *warnings, const struct twin_result *result) {
     const int32_t all = result->pairs + result->cached + result->unequal + result->silent;
     if (result->cached)
-        text_list_add(warnings, "%d of %d pairs of twins were dropped: the server's cache answered them",
+        text_list_add(warnings, "%d of %d image/text pairs were dropped: the server's cache answered them",
                       result->cached, all);
     if (result->unequal)
-        text_list_add(warnings, "%d of %d pairs of twins were dropped: their numbers of tokens differ",
+        text_list_add(warnings, "%d of %d image/text pairs were dropped: their numbers of tokens differ",
                       result->unequal, all);
     if (result->silent)
-        text_list_add(warnings, "%d of %d pairs of twins were dropped: an answer had no text, so its first token could "
-                                "not be timed", result->silent, all);
+        text_list_add(warnings, "%d of %d image/text pairs were dropped: an answer had no text, so its first token "
+                                "could not be timed", result->silent, all);
     if (result->adjusted)
         text_list_add(warnings, "T_image_outside is adjusted: %d of %d pairs have unequal numbers of tokens, corrected "
                                 "by %.4g ms per text token", result->adjusted, result->pairs, result->ms_per_token);
     if (all && result->pairs < TWIN_PAIRS_LEAST)
-        text_list_add(warnings, "%d usable pair%s of twins: a result needs at least %d", result->pairs,
+        text_list_add(warnings, "%d usable image/text pair%s: a result needs at least %d", result->pairs,
                       result->pairs == 1 ? "" : "s", TWIN_PAIRS_LEAST);
     if (result->basis != TWINS_TTFT && result->pairs)
         text_list_add(warnings, "most answers had no text: T_image_outside is based on %s, not on TTFT",
                       result->basis == TWINS_CHUNK ? "the first part of each stream" : "the server's own prompt time");
     if (result->difference.median < 0 && result->difference.high >= 0)
         text_list_add(warnings,
-                      "T_image_outside of %s ms is below 0, but its range is not: the image's cost is less than the "
-                      "spread of the times; measure more pairs on a quiet server",
+                      "T_image_outside of %s ms is below 0, but its range is not entirely: the image costs less than "
+                      "the spread of the times; measure more pairs on a quiet server",
                       number_measured(result->difference.median, result->difference.low, result->difference.high).text);
 }
 int twins_are_wrong(const struct twin_result *result, char *out, size_t capacity) {

@@ -359,7 +359,7 @@ static int vk_cupti_finish(vk_queue *queue) {
         return 1;
     }
     vk_cuda_of(queue)->events_only = lost       ? "CUPTI lost records"
-                                     : !matched ? "CUPTI's records did not fit the launches"
+                                     : !matched ? "CUPTI's records did not match the launches"
                                                 : "a stage is longer by CUPTI's clock than by events";
     snprintf(text, sizeof text, "launches are timed by events: %s", vk_cuda_of(queue)->events_only);
     vk_note(queue, text);

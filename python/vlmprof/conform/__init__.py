@@ -80,7 +80,7 @@ class Conformity(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """A stack's values by stage; steps: the logits of all tokens, if there are some."""
+    """A stack's values by stage; steps: the logits of all tokens, if available."""
     folder: Path
     values: Dict[str, Any]
     steps: Any
@@ -108,7 +108,7 @@ def load_array(path: Path) -> Any:
 
 
 def load_stack(folder: PathLike, ours: Optional[Stack] = None) -> Stack:
-    """The values of a folder of .npy files. `ours` has the same request, whose image tokens and shapes are known."""
+    """The values in a folder of .npy files. `ours` is our run of the request, with known shapes."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ConformError(f"{folder}: expected a folder of .npy files (vlmprof help conformance)")
@@ -124,7 +124,7 @@ def load_stack(folder: PathLike, ours: Optional[Stack] = None) -> Stack:
         if array.size:
             values[stage] = array
     if not values:
-        raise ConformError(f"{folder}: there is no file of any stage; expected some of "
+        raise ConformError(f"{folder}: no stage has a file; expected some of "
                            f"{', '.join(f'{stage}.npy' for stage in STAGES)}")
     if (folder / "image_input_idx.npy").is_file():
         index = load_array(folder / "image_input_idx.npy").reshape(-1)
@@ -190,13 +190,13 @@ def _first_different(one: Any, other: Any) -> int:
 
 
 class Comparison:
-    """Two stacks and what rounding explains between them."""
+    """Two stacks, and how much of their difference rounding explains."""
 
     def __init__(self, ours: Stack, theirs: Stack, rounded: Optional[Stack], precision: str, shape: Shape):
         self.ours, self.theirs, self.rounded, self.precision, self.shape = ours, theirs, rounded, precision, shape
 
     def own_distance(self, stage: str) -> float:
-        """The distance of our rounded run from fp32; of the logits, the worst row after equal tokens."""
+        """The distance of our rounded run from fp32; for the logits, the worst row after equal tokens."""
         expected = _expected_rounding(self.shape, stage)
         if self.rounded is None or stage not in self.rounded.values:
             return expected
@@ -221,16 +221,16 @@ class Comparison:
         return max(least, SPREAD * own)
 
     def whole(self, stage: str) -> Stage:
-        """Integers: those that differ; an image's counts may be known to one side only."""
+        """Integers: how many differ; one side may not know an image's counts."""
         one, other = self.ours.values[stage].reshape(-1), self.theirs.values[stage].reshape(-1)
         first, both = _first_different(one, other), min(len(one), len(other))
         different = int((one[:both] != other[:both]).sum()) + (0 if stage == "image" else abs(len(one) - len(other)))
         if not different:
             return Stage(stage, "equal", 0.0, 0.0, "")
         what = "image tokens" if stage == "image" else "text tokens"
-        note = (f"{one[0]} {what} here, {other[0]} there" if stage == "image" else
-                f"first at text token {first}: {one[first]} here, {other[first]} there" if first < both else
-                f"{len(one)} {what} here, {len(other)} there; the first {both} are equal")
+        note = (f"{one[0]} {what} in vlmprof, {other[0]} in the other" if stage == "image" else
+                f"first at token {first}: {one[first]} in vlmprof, {other[first]} in the other" if first < both else
+                f"{len(one)} {what} in vlmprof, {len(other)} in the other; the first {both} are equal")
         return Stage(stage, "parted", float(different), 0.0, note)
 
     def real(self, stage: str) -> Stage:
@@ -240,7 +240,7 @@ class Comparison:
         if same_rows and one.shape[-1] > other.shape[-1]:
             one = one[..., :other.shape[-1]]  # a tower with DeepStack: ours has all levels, the last block's first
         if one.size != other.size:
-            return Stage(stage, "parted", None, bound, f"{one.size} values here, {other.size} there")
+            return Stage(stage, "parted", None, bound, f"{one.size} values in vlmprof, {other.size} in the other")
         distance = relative_error(other.reshape(-1), one.reshape(-1))
         return Stage(stage, "equal" if distance == 0 else "rounding" if distance <= bound else "parted", distance,
                      bound, "")
@@ -255,12 +255,12 @@ class Comparison:
         row = self.ours.steps[first]
         if not 0 <= other[first] < len(row):
             return Stage("tokens", "parted", None, None,
-                         f"token {first}: {other[first]} there; the model has {len(row)}")
+                         f"token {first}: {other[first]} in the other; the model has {len(row)}")
         margin = float(row[one[first]] - row[other[first]])
         tie = TIE_DEVIATIONS * math.sqrt(2) * float(row.std()) * self.bound("prefill") / SPREAD
         return Stage("tokens", "rounding" if margin <= tie else "parted", margin, tie,
-                     f"token {first}: {one[first]} here, {other[first]} there; {margin:.3g} nats apart in our logits: "
-                     + ("a tie" if margin <= tie else "a fault"))
+                     f"token {first}: {one[first]} in vlmprof, {other[first]} in the other; "
+                     f"{margin:.3g} nats apart in our logits: " + ("a tie" if margin <= tie else "a fault"))
 
     def stage(self, stage: str) -> Stage:
         if stage not in self.ours.values:
@@ -312,7 +312,7 @@ def text_of(conformity: Conformity) -> str:
     if at is None:
         rounds = any(stage.verdict == "rounding" for stage in conformity.stages)
         said = f"differ by no more than rounding ({conformity.precision})" if rounds else "are equal"
-        lines = [f"The two stacks {said} in the {seen} stages that both show."]
+        lines = [f"The two stacks {said} in the {seen} stages that both have."]
     elif at.note:
         lines = [f"They diverge at {first}: {at.note}."]
     else:
@@ -349,15 +349,15 @@ def main(arguments: Optional[List[str]] = None) -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ours", help="dump of vlmprof run --weights fp32 --dump")
     parser.add_argument("theirs", help="another dump, a folder of .npy files, or transformers:DIR")
-    parser.add_argument("--rounded", help="dump of the same request in the other stack's precision: what rounding does")
+    parser.add_argument("--rounded", help="dump of the request in the other's precision, to see what rounding does")
     parser.add_argument("--precision", choices=("auto", *PRECISIONS), default="auto",
-                        help="to which the other stack rounds (default: by its values)")
+                        help="precision of the other stack (default: judged by its values)")
     parser.add_argument("--model", help="folder with the model's config.json: its depth and experts, for estimates")
     parser.add_argument("--image", help="transformers:DIR: the picture of the request")
-    parser.add_argument("-p", "--prompt", help="transformers:DIR: its text")
+    parser.add_argument("-p", "--prompt", help="transformers:DIR: the text of the request")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"),
-                        help="transformers:DIR: its precision")
-    parser.add_argument("--output", help="transformers:DIR: folder for its values (default: OURS-transformers)")
+                        help="transformers:DIR: the precision of the run")
+    parser.add_argument("--output", help="transformers:DIR: folder for the values (default: OURS-transformers)")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     try:

@@ -61,7 +61,7 @@ def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str 
                           f"({error})") from None
     is_blind = not hasattr(transformers.AutoConfig.from_pretrained(model), "vision_config")
     if is_blind and image:
-        raise ValueError(f"{model} reads text only: leave --image out")
+        raise ValueError(f"{model} reads text only: omit --image")
     loader = transformers.AutoModelForCausalLM if is_blind else transformers.AutoModelForImageTextToText
     processor = (transformers.AutoTokenizer if is_blind else transformers.AutoProcessor).from_pretrained(model)
     network = loader.from_pretrained(model, dtype=getattr(torch, dtype), attn_implementation="eager").eval()

@@ -48,19 +48,19 @@ def _json_source(path: Path, task: Optional[str], notes: Optional[Path], folders
                       "lmms_eval", task)
     rows = official.records_of(value, path)
     if not rows:
-        raise DataError(f"{path}: there is no record in it")
+        raise DataError(f"{path}: the file contains no records")
     form = official.form_of(rows[0])
     if form is None:
         keys = ", ".join(list(rows[0])[:12])
         hint = "; vlmprof sweep --data reads it directly" if "question" in rows[0] else ""
-        raise DataError(f"{path}: records of an unknown form, with the keys {keys}{hint}")
+        raise DataError(f"{path}: records in an unknown format, with the keys {keys}{hint}")
     samples = official.official_samples(path, rows, form, folders)
     return Source(path.name, samples, folders, f"official JSON of {form.task}", "lmms_eval", form.task)
 
 
 def open_source(source: PathLike, image_dir: Optional[PathLike] = None, dataset_name: Optional[str] = None,
                 annotations: Optional[PathLike] = None) -> Source:
-    """Opens a data set by its content. Raises DataError if it is none that can be read."""
+    """Opens a data set by its content. Raises DataError if it cannot be read."""
     name = os.fspath(source)
     if name.startswith("lmms:"):
         return Source(name, lmms.lmms_samples(name[5:]), [], "lmms-eval task", "lmms_eval", None)
@@ -89,7 +89,7 @@ def open_source(source: PathLike, image_dir: Optional[PathLike] = None, dataset_
 
 
 def read(source: PathLike, **options: Any) -> List[Sample]:
-    """All samples of a data set, also the unusable ones, whose `error` says why. Options as of open_source."""
+    """All samples of a data set, also the unusable ones, whose `error` says why. Options as for open_source."""
     return list(open_source(source, **options).samples)
 
 
@@ -158,7 +158,7 @@ def _placed(sample: Sample) -> List[Dict[str, Any]]:
 
 
 class Report(NamedTuple):
-    """What convert did: samples written, reasons of those left out with their count and the first rows, rules."""
+    """What convert did: samples written, why others were left out (reason: rows), and the scoring rules."""
     written: int
     left_out: Dict[str, List[int]]
     rules: Counter[str]
@@ -216,13 +216,13 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("source", help="a file, a folder of Parquet or Arrow files, or lmms:TASK")
     parser.add_argument("-o", "--output", required=True, help="JSONL file to write")
     parser.add_argument("--images", help="folder for pictures inside the data (default: OUTPUT_images)")
-    parser.add_argument("--image_dir", help="folder of pictures that the data name, if it is another than the file's")
+    parser.add_argument("--image_dir", help="folder of the pictures that the data name, if not the file's own")
     parser.add_argument("--dataset_name",
-                        help="the data set, if the file's name does not tell it: mmstar, docvqa_val, MMBench_DEV_EN")
+                        help="the data set, if the file's name does not show it: mmstar, docvqa_val, MMBench_DEV_EN")
     parser.add_argument("--annotations", help="annotations of VQA questions, if they are not next to the file")
     parser.add_argument("--prompt", choices=("tool", "raw"), default="tool",
                         help="raw: the question alone (default: the tool's prompt)")
-    parser.add_argument("--limit", type=int, help="only the first N samples")
+    parser.add_argument("--limit", type=int, help="convert only the first N samples")
     given = parser.parse_args(arguments)
     try:
         report = convert(given.source, given.output, given.images, given.prompt, given.limit, image_dir=given.image_dir,

@@ -1,4 +1,4 @@
-"""Tasks of lmms-eval: its own task objects give pictures, prompts and references. Nothing of it is copied here."""
+"""Tasks of lmms-eval: its own task objects give pictures, prompts and references. Nothing is copied from it."""
 from __future__ import annotations
 
 import io
@@ -9,7 +9,7 @@ from .record import DataError, Picture, Sample, texts_of
 
 
 def load_task(name: str) -> Any:
-    """The task object, by name or PATH/NAME.yaml; the data set is downloaded or found as lmms-eval does it."""
+    """The task object, by name or PATH/NAME.yaml; the data set is downloaded or found by lmms-eval."""
     try:
         from lmms_eval.tasks import TaskManager, get_task_dict
     except ImportError as error:
@@ -29,7 +29,7 @@ def docs_of(task: Any) -> Any:
 
 
 def _file_of(picture: Any) -> bytes:
-    """A picture of PIL as a PNG file, in the mode that lmms-eval gives to models."""
+    """A PIL picture as a PNG file, in the mode that lmms-eval passes to models."""
     if not hasattr(picture, "save"):
         raise DataError(f"its visual is {type(picture).__name__}, not a picture: video and audio are not supported")
     out = io.BytesIO()

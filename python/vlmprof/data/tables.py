@@ -32,7 +32,7 @@ def read_tsv(path: Path, separator: str) -> List[Row]:
     try:
         import pandas as pd
     except ImportError:
-        raise DataError(f"{path}: VLMEvalKit's tables are read by pandas: pip install pandas") from None
+        raise DataError(f"{path}: reading VLMEvalKit's tables needs pandas: pip install pandas") from None
     try:
         table = pd.read_csv(path, sep=separator)
     except (ValueError, OSError) as error:  # a ParserError is a ValueError
@@ -85,7 +85,7 @@ def _cut_at_markers(sample: Sample) -> None:
         elif 0 < int(piece) <= len(sample.pictures):
             sample.content.append({"image": int(piece) - 1})
         else:
-            sample.fail(f"its text has <image {piece}>, but it has {len(sample.pictures)} pictures")
+            sample.fail(f"the text refers to <image {piece}>; pictures in the sample: {len(sample.pictures)}")
     sample.prompt = None
 
 
@@ -93,7 +93,7 @@ _LISTS = ("anls_", "vqa_", "vqav2_", "textvqa_", "relaxed_", "ocrbench_", "capti
 
 
 def tsv_samples(path: Path, task: Optional[str], rows: List[Row]) -> Iterator[Sample]:
-    """Samples of a table of VLMEvalKit; rows without a picture's cell are dropped, as the tool does."""
+    """Samples of a VLMEvalKit table; rows without a picture's cell are dropped, as the tool does."""
     pictures = TsvPictures(rows)
     has_letters = any("A" in row for row in rows) and any("B" in row for row in rows)
     has_image = any("image" in row for row in rows)
@@ -171,7 +171,7 @@ def read_columns(path: Path) -> Iterator[List[Row]]:
         import pyarrow.ipc as ipc
         import pyarrow.parquet as pq
     except ImportError:
-        raise DataError(f"{path}: Parquet and Arrow files are read by pyarrow: pip install pyarrow") from None
+        raise DataError(f"{path}: reading Parquet and Arrow files needs pyarrow: pip install pyarrow") from None
     try:
         with path.open("rb") as file:
             magic = file.read(6)
@@ -227,7 +227,7 @@ _MORE = {  # columns that become members, by set: column -> member
 
 
 def _read_set(row: Row, task: str, sample: Sample) -> None:
-    """What is special to each set."""
+    """What is specific to each data set."""
     answer = text_of(row.get("answer"))
     if "answers" in row and task in ("doc_qa", "info_vqa", "text_vqa", "okvqa", "coco_2014_vqa", "st_qa"):
         sample.answers = texts_of(row["answers"])

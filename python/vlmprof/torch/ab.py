@@ -17,7 +17,7 @@ LEVEL = 0.998  # of the intervals: 20 comparisons of equal things should find no
 
 @dataclass
 class AB:
-    """What ab found. Changes are of B's time against A's, in percent of A's; intervals have the level LEVEL."""
+    """What ab found. Changes are B's time relative to A's, in percent; intervals have the confidence level LEVEL."""
     verdict: str  # "slower", "faster", "no difference" or "unclear", if A differs from itself
     change_percent: float
     interval: Tuple[float, float]
@@ -64,7 +64,7 @@ def _undisturbed(rounds: List[List[float]]) -> List[List[float]]:
 
 def ab(run_a: Callable[[], Any], run_b: Callable[[], Any], pairs: int = 60, *, warmup: int = 2, seed: Optional[int] = None,
        clock: Optional[Callable[[], int]] = None) -> AB:
-    """Times run_a and run_b in turns, and says whether B is slower: "slower by 3.9 [0.3, 7.7] %".
+    """Times run_a and run_b alternately, and says whether B is slower: "slower by 3.9 [0.3, 7.7] %".
 
     run_a, run_b: functions without arguments; accelerators are synchronised before and after each call
     pairs:  rounds, each of A, B and A again, in an order drawn anew; B is compared with both runs of A

@@ -29,7 +29,7 @@ Point = Tuple[str, Any]  # configuration, sample_id
 
 
 class Knobs(Mapping[str, Knob]):
-    """The knobs of one configuration; notes which are read, so that none is varied without effect."""
+    """The knobs of one configuration; records which ones are read, so that none is varied without effect."""
 
     def __init__(self, values: Dict[str, Knob]):
         self._values = values
@@ -55,7 +55,7 @@ def _read_records(records: Union[str, Path, Iterable[Record]], num_samples: Opti
             records = [json.loads(line) for line in file if line.strip()]
     rows: List[Record] = [{**row, "sample_id": index} for index, row in enumerate(records)]  # type: ignore[arg-type,dict-item]
     if not rows:
-        raise ValueError("records: there is no record")
+        raise ValueError("records: the list is empty")
     if num_samples is not None and num_samples < len(rows):
         import numpy
         chosen: Any = numpy.random.RandomState(seed)
@@ -68,7 +68,7 @@ def _read_records(records: Union[str, Path, Iterable[Record]], num_samples: Opti
         row["images"] = [(path.parent if path else Path()) / one if isinstance(one, (str, Path)) else one for one in pictures]
         missing = [one for one in row["images"] if isinstance(one, Path) and not one.is_file()]
         if missing:
-            raise FileNotFoundError(f"{name}: there is no picture {missing[0]}")
+            raise FileNotFoundError(f"{name}: the picture {missing[0]} does not exist")
     return path.stem.replace("_", "-") if path else "records", rows
 
 
@@ -103,7 +103,7 @@ def default_inputs(processor: Any, record: Record, knobs: Mapping[str, Knob]) ->
 # ---- knobs that sweep applies itself
 @contextlib.contextmanager
 def _dtype(model: Any, name: Knob) -> Iterator[None]:
-    """Parameters and saved buffers in another dtype; the model's own tensors are kept, and are its again afterwards."""
+    """Parameters and saved buffers in another dtype; the model's own tensors are kept and restored afterwards."""
     tensors = {id(tensor): tensor for tensor in model.state_dict(keep_vars=True).values() if tensor.is_floating_point()}
     own = {key: tensor.data for key, tensor in tensors.items()}
     try:
@@ -132,7 +132,7 @@ def _parse_prune(prune: str) -> Optional[Tuple[str, float]]:
     method, _, share = prune.partition(":keep=")
     keep = float(share) if re.fullmatch(r"\d*\.?\d+", share) else 0.0
     if method not in ("stride", "random") or not 0 < keep <= 1:
-        raise ValueError(f"knobs: prune {prune!r}: expected none, stride:keep=SHARE or random:keep=SHARE, with a share above 0 and up to 1; apply= can do others")
+        raise ValueError(f"knobs: prune {prune!r}: expected none, stride:keep=SHARE or random:keep=SHARE, with a share above 0 and up to 1; use apply= for others")
     return method, keep
 
 
@@ -142,7 +142,7 @@ def _kept(prune: Tuple[str, float], count: int, seed: int) -> List[int]:
 
 
 def _without_placeholders(inputs: Dict[str, Any], image_id: Any, prune: Tuple[str, float], seed: int) -> Dict[str, Any]:
-    """Inputs of equal rows without the placeholders of the tokens that are left out of every view."""
+    """Inputs with equal rows, without the placeholders of the tokens that are dropped from every view."""
     places = (inputs["input_ids"][0] == image_id).nonzero()[:, 0].tolist()
     if not places:
         return inputs
@@ -157,7 +157,7 @@ def _without_placeholders(inputs: Dict[str, Any], image_id: Any, prune: Tuple[st
 
 # ---- scores
 def _scorer(score: Any, metric: Optional[str], rows: List[Record]) -> Tuple[str, Callable[[List[Record], List[str]], List[Any]]]:
-    """(name of the metric, a function of records and answers that returns scores, or texts why there is none)."""
+    """(name of the metric, a function of records and answers that returns scores, or texts that say why there are none)."""
     if score is None:
         rule: str = metric or rows[0].get("metric") or ("mc" if "options" in rows[0] else "vqa_seed")
         return rule, lambda records, answers: _score_by_rule(rule, records, answers)
@@ -215,9 +215,9 @@ def _grid(knobs: Mapping[str, Sequence[Knob]], model: Any, processor: Any, has_o
             with _attention(model, value):
                 pass
         except (AttributeError, ImportError, ValueError) as error:
-            raise ValueError(f"knobs: attn {value!r}: {error}; apply= can do others") from None
+            raise ValueError(f"knobs: attn {value!r}: {error}; use apply= for others") from None
     if any(_parse_prune(str(one)) for one in knobs.get("prune", ())) and not timed.has_views:
-        raise ValueError(f"knobs: prune: {timed.family}'s connector does not put out [views, tokens, width]; apply= can prune it")
+        raise ValueError(f"knobs: prune: {timed.family}'s connector does not output [views, tokens, width]; apply= can prune it")
     return [dict(zip(knobs, values)) for values in itertools.product(*knobs.values())]
 
 
@@ -303,7 +303,7 @@ class _Sweep:
         plan = {**{key: value for key, value in self.head.items() if key != "num_runs_per_sample"}, "knobs": self.grid, "records": content,
                 **{key: self.how[key] for key in ("seed", "ignore_eos")}}
         if path.exists() and not resume:
-            raise FileExistsError(f"output_dir: {folder} has a sweep; name another folder, or go on with it by resume=True")
+            raise FileExistsError(f"output_dir: {folder} has a sweep; name another folder, or continue it with resume=True")
         if path.exists():
             self._read(path, plan)
         self.file = path.open("a", encoding="utf-8")
@@ -322,7 +322,7 @@ class _Sweep:
             if "plan" in line:
                 other = [key for key in plan if line["plan"].get(key) != plan[key]]
                 if other:
-                    raise ValueError(f"resume: the sweep in {path.parent} has another {other[0]}: {line['plan'].get(other[0])!r}, now {plan[other[0]]!r}")
+                    raise ValueError(f"resume: the sweep in {path.parent} has a different {other[0]}: {line['plan'].get(other[0])!r}, now {plan[other[0]]!r}")
             elif "run" in line:
                 self.runs.setdefault(point, {})[line["run"]] = line
             elif "session" in line:  # what failed is tried again
@@ -401,7 +401,7 @@ class _Sweep:
             raise _Unread(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs._values}: its values would be measured without any effect")
 
     def _run(self, row: Record, knobs: Knobs) -> Dict[str, Any]:
-        """One request: the members of its line."""
+        """Runs one request; returns the members of its line."""
         timed, how, now = self.timed, self.how, self.now
         model, config = timed.model, getattr(timed.model, "config", None)
         image_id = getattr(config, "image_token_id", getattr(config, "image_token_index", -1))

@@ -29,7 +29,7 @@ class NeverBegan(RuntimeError):
 
 @dataclass
 class Request:
-    """One request, of `batch` samples. Times are ns; on a GPU those of its events, the total the caller's clock around the request."""
+    """One request, of `batch` samples. Times are ns: on a GPU from its events, except the total, which is from the caller's clock around the request."""
     total_ns: int
     stages: Dict[str, int]  # by NAMES: the time in each that is in no other
     step_ns: List[int]  # of each decode step: blocks, head, choice of the token
@@ -102,7 +102,7 @@ class _Marks:
 
 
 def _with_tokens(marks: List[Tuple[str, str, int]]) -> List[Tuple[str, str, int]]:
-    """Marks without tokens, of a run of one's own with several passes: each pass after the first is a decode step."""
+    """Marks without tokens, from the caller's own run with several passes: each pass after the first is a decode step."""
     name = "forward" if any(mark[1] == "forward" for mark in marks) else "language"
     begins = [index for index, mark in enumerate(marks) if mark[:2] == ("begin", name)]
     if len(begins) < 2 or any(mark[0] == "token" for mark in marks):
@@ -186,7 +186,7 @@ def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
 
 @torch.compiler.disable
 def compiled_in(model: Any) -> List[str]:
-    """The modules of a model that torch.compile took."""
+    """The modules of a model that torch.compile compiled."""
     found = []
     for name, module in model.named_modules():
         call: Any = getattr(module, "_compiled_call_impl", None)
@@ -225,7 +225,7 @@ class stages:
 
     def __enter__(self) -> stages:
         if self._undo:
-            raise RuntimeError("these stages are open already: a request would be timed twice")
+            raise RuntimeError("these stages are already being timed: a request would be timed twice")
         for stage, (first, last) in self._modules.items():
             self._around(first, self._begin_of(stage), self._end_of(stage) if last is first else None)
             if last is not first:
@@ -246,11 +246,11 @@ class stages:
             self._undo.pop()()
         self._marks = None
         if kind is None and taken:
-            raise NeverBegan(f"no request was timed: torch.compile took {', '.join(taken)}, and its regions call no module; compile the stages' "
+            raise NeverBegan(f"no request was timed: torch.compile compiled {', '.join(taken)}, and its regions call no module; compile the stages' "
                              "modules instead (module.compile())")
 
     def _around(self, module: Any, begin: Optional[Callable[..., None]], end: Optional[Callable[..., None]]) -> None:
-        """Has begin(args, kwargs) and end(succeeded) called around each call of a module: its hooks and what is compiled of it are inside."""
+        """Calls begin(args, kwargs) and end(succeeded) around each call of a module, its hooks and compiled code included."""
         inner = module._compiled_call_impl
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -368,12 +368,12 @@ class stages:
             path = path.replace("_orig_mod.", "")
             around = [name for name in compiled_in(self._given) if name not in (path, f"{path}._orig_mod") and (path.startswith(f"{name}.") or name == type(self.model).__name__)]
             raise NeverBegan(f"the module of the stage {stage!r}, {path} ({type(first).__name__}), was not called in this request: " + (
-                f"torch.compile took {around[0]} around it, and a compiled region calls no module; compile {path} itself ({path}.compile())" if around else
+                f"torch.compile compiled {around[0]} around it, and a compiled region calls no module; compile {path} itself ({path}.compile())" if around else
                 f"the model answered without it; name the one that it uses, or None if it has none: stages(model, modules={{{stage!r}: ...}})"))
 
     # ---- what was measured
     def rows(self) -> List[Dict[str, Any]]:
-        """A dict for each request: times in ms, of the whole request, whatever its batch."""
+        """A dict for each request: times in ms, for the whole request, whatever its batch."""
         return [{"cold": one.cold, "batch": one.batch, "prompt_tokens": one.prompt_tokens, "image_tokens": one.image_tokens, "views": one.views,
                  "output_tokens": len(one.tokens), "total_ms": one.total_ns / 1e6, **{f"{name}_ms": ns / 1e6 for name, ns in one.stages.items()},
                  "unaccounted_ms": one.unaccounted_ns / 1e6, **{f"{name}_peak_bytes": peak for name, peak in one.peak_bytes.items()}} for one in self.requests]
@@ -402,6 +402,6 @@ class stages:
         for name, of in [*values, ("unaccounted", lambda one: one.unaccounted_ns), ("total", lambda one: one.total_ns)]:
             middle, total = (statistics.median(map(what, shown)) for what in (of, lambda one: one.total_ns))
             line = f"{name:12} {middle / 1e6:10.3f} ms  {100 * middle / total if total else 0:5.1f} %"
-            line += f" {statistics.median(of(one) / one.batch for one in shown) / 1e6:10.3f} ms a sample" if batch > 1 else ""
+            line += f" {statistics.median(of(one) / one.batch for one in shown) / 1e6:10.3f} ms per sample" if batch > 1 else ""
             lines.append(line + (f"  cold {statistics.median(map(of, cold)) / 1e6:10.3f} ms" if warm and cold else ""))
         return "\n".join(lines)
