@@ -457,7 +457,7 @@ static void test_same_rejections(void) {
         {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" in the record"},
         {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"text\": \"q\"}, {\"image\": 0}]}", "each image once"},
         {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"},
-        {"{\"question\": \"a?\", \"image\": \"http://x/a.png\"}\n", "line 1: its \"image\" is an address"},
+        {"{\"question\": \"a?\", \"image\": \"http://x/a.png\"}\n", "line 1: its \"image\" is a URL"},
         {"{\"question\": \"a?\", \"images\": [\"b/../../a.png\"]}\n", "--allow_outside permits it"},
         {"{\"question\": \"a?\", \"answers\": [true]}\n", "line 1: \"answers\" must be a text, a number or a list of them"},
         {"{\"question\": \"a?\", \"answer\": true}\n", "line 1: \"answer\" must be a text"},
@@ -518,7 +518,7 @@ static void test_same_rejections(void) {
     check_case("notes on data: few reference answers, repeated ids");
     write_text(in_folder("k.jsonl"), "{\"id\": 4, \"question\": \"a?\", \"answers\": [\"b\"]}\n{\"id\": 4, \"question\": \"\", \"answers\": [\"b\", \"b\", \"c\"]}\n");
     CHECK_INT(cli(PLAN "%F/k.jsonl"), 0);
-    CHECK(last.err && strstr(last.err, "1 sample has fewer than 3 reference answers") && strstr(last.err, "1 id is there more than once: "));
+    CHECK(last.err && strstr(last.err, "1 sample has fewer than 3 reference answers") && strstr(last.err, "1 id occurs more than once: "));
     CHECK(last.out && strstr(last.out, "answers of 2 of 2 samples, 1 to 3 each; metric vqa_seed (the default)"));
     CHECK_INT(cli(PLAN "%F/k.jsonl --metric em"), 0);
     CHECK(last.err && !strstr(last.err, "reference answers"));

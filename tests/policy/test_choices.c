@@ -86,7 +86,7 @@ static void test_policy(void) {
     EXITS(cli("policy %F/grid %F/policy --json"), 0, out, "\"configurations\": 8");
     EXITS(cli("compare %F/grid/questions_imgsizetier-low_crops1_topk1_blocks4_weightsbf16.json %F/policy/policy-mine.v2.json --force configuration weights"), 0, out,
           "T_total");
-    EXITS(cli("fit %F/grid %F/policy"), 3, err, "is a policy's");
+    EXITS(cli("fit %F/grid %F/policy"), 3, err, "is from a policy");
 }
 static void test_kill(void) {
     check_case("choices: killed, then resumed");

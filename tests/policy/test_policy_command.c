@@ -104,7 +104,7 @@ static void test_condition(void) {
     CHECK_NEAR(number(get(policy_named(other, "1"), "accuracy")), 1, 0);
     CHECK(number(get(policy_named(other, "1"), "is_within_budget")) == 0);
     CHECK_INT(run("policy %%F/busy --budget_ms 120 --by kind --condition noise"), 0);
-    CHECK(strstr(last.out, "noise=2 with the table of 1: -33.3 points less") && strstr(last.out, "beyond the budget"));
+    CHECK(strstr(last.out, "noise=2 with the table for 1: -33.3 points less") && strstr(last.out, "beyond the budget"));
     check_refused(run("policy %%F/busy --budget_ms 120 --condition colour"), 2, "has no such knob");
 }
 static void write_choices(const char *text) { write_text(in_folder("mine.jsonl"), text); }

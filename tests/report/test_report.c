@@ -700,7 +700,7 @@ static void test_engine_heads(void) {
         {{KNOBS_OF("\"batch\": 4"), KNOBS_OF("\"batch\": 4.0") ", \"num_active_blocks\": 2, \"date\": \"other\""}, "fit %%F/engine", 0, "24 measurements"},
         {TWO, "report %%F/engine", 0, "fastest: batch=1"},
         {{KNOBS_OF("\"batch\": 1, \"mode\": \"x\""), KNOBS_OF("\"batch\": 4, \"mode\": \"y\"")},
-         "report %%F/engine", 0, "batch and mode change together: what is"},
+         "report %%F/engine", 0, "batch and mode change together: the effect shown for"},
         {{KNOBS_OF("\"batch\": 1"), M}, "report %%F/engine", 3, "b.json lacks the knob batch"},
         {TWO, "report %%F/engine --json", 0, "\"batch\": 4"}, {TWO, "report %%F/engine --csv", 0, ",batch,"},
         {TWO, "best %%F/engine --budget_ms 50", 0, "batch=1: the best within 50 ms"}, {TWO, COMPARE, 2, "configuration (batch=1 / batch=4)"},

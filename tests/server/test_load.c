@@ -64,11 +64,11 @@ static void test_sweep(void) {
     CHECK(strstr(last.out, "Under load") && strstr(last.out, "concurrency 4"));
     check_case("the page has a plot of each number that was measured");
     CHECK_INT(run("report %%F/c --html"), 0);
-    CHECK_INT(count_of(last.out, "Times count from the time"), 6);
+    CHECK_INT(count_of(last.out, "Times start when a request was due"), 6);
     write_text(in_folder("plain.jsonl"), "{\"question\": \"a?\"}\n{\"question\": \"b?\"}\n");
     CHECK_INT(run("sweep --endpoint http://127.0.0.1:8 --endpoint_model m --data %%F/plain.jsonl --quiet --output_dir %%F/p --concurrency_list 1 2 --ramp_s 0"), 0);
     CHECK_INT(run("report %%F/p --html"), 0);
-    CHECK(count_of(last.out, "Times count from the time") == 4 && !strstr(last.out, "Correct answers per second"));
+    CHECK(count_of(last.out, "Times start when a request was due") == 4 && !strstr(last.out, "Correct answers per second"));
 }
 static void test_failures(void) {
     check_case("HTTP 429 under load is a failed row with its reason, not sent again, and a wrong answer; the sweep exits 1");
