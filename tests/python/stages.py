@@ -327,7 +327,7 @@ with vlmprof.torch.stages(model) as outer, vlmprof.torch.stages(model) as inner:
 equal("stages nest, and a patch of generate stays", (outer.requests[0].order, len(inner.requests), model.generate is patch), (inner.requests[0].order, 1, True))
 equal("a batch of three", (outer.requests[0].batch, len(outer.requests[0].tokens), "per request of 3 samples" in str(outer)), (3, 3, True))
 with outer:
-    refused("open twice", RuntimeError, "open already", outer.__enter__)
+    refused("open twice", RuntimeError, "already being timed", outer.__enter__)
 outer.save(work / "stages.json")
 saved = json.loads((work / "stages.json").read_text())
 equal("save and rows", (saved["requests"][0]["cold"], saved["provenance"]["compile"], outer.rows()[0]["total_ms"]), (True, ["none"], saved["requests"][0]["total_ns"] / 1e6))
