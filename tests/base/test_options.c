@@ -262,9 +262,8 @@ static void test_rules(void) {
 /* a file to write that is read, is in a folder that is read, or is written twice */
 static void test_outputs(void) {
     static const struct { const char *words, *said; } rows[] = {
-        {"report %F/in --html=%F/in/k.json", "would overwrite a file in the input folder"},
-        {"report %F/in/k.json --html=%F/in/../in/k.json", "would overwrite the input"},
-        {"fit %F/in -o %F/in/k.json", "would overwrite a file in the input folder"}, {"fit %F/in/k.json -o %F/link.json", "would overwrite the input"},
+        {"report %F/in --html=%F/in/k.json", "would overwrite a file in the input folder"}, {"fit %F/in/k.json -o %F/link.json", "would overwrite the input"},
+        {"report %F/in/k.json --html=%F/in/../in/k.json", "would overwrite the input"}, {"fit %F/in -o %F/in/k.json", "overwrite a file in the input folder"},
         {"run %F/in/c.jpg -p a --synthetic tiny --profile --html %F/in/c.jpg", "would overwrite the input"},
         {"run -p a --synthetic tiny --profile --html %F/new --trace %F/in/../new", "are the same file"}};
     CHECK_INT(mkdir(in_folder("in"), 0777), 0);

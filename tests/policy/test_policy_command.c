@@ -118,7 +118,7 @@ static void test_words(void) {
     CHECK(strstr(last.out, "3 of 840 points failed") && strstr(last.out, "20 samples are left out") && strstr(last.out, "7 records lack kind"));
     CHECK(strstr(last.out, "kind unknown"));
     check_case("no field of that name, one configuration, one sample, equal answers, a budget below the fastest");
-    check_refused(run("policy %%F/two --budget_ms 120 --by colour"), 2, "available are image_pixels, aspect, text_tokens, image_tokens, id, kind, number");
+    check_refused(run("policy %%F/two --budget_ms 120 --by colour"), 2, "the records' metadata have id, kind, number");
     write_file_of("one", (made){.tier = "low", .top_k = 2, .samples = SAMPLES, .ms = 50});
     CHECK_INT(run("policy %%F/one --budget_ms 120 --by kind"), 0);
     CHECK(strstr(last.out, "There is one configuration, so there is nothing to choose."));
