@@ -25,7 +25,7 @@ check "make demo names the page" grep -q "^3. The report: build/demo/report/repo
 check "its first number is of one request, before the sweep" [ "$(grep -nE '^total +[0-9.]+ +100.0%|^2. A sweep' "$work/demo" | sed 's/^[0-9]*://' | cut -c1-5 | xargs)" = "total 2. A" ]
 check "it prints what README quotes of the request" [ -z "$(tests/readme_figures.sh "$work/demo" 2>&1 >/dev/null | grep -E 'not printed: (answer|stage|vit|prefill|total)')" ]
 check "then one sentence of policy" grep -qE '^[A-Z].* (static|single) .*\.$' <(sed -n '/^4\. /{n;p}' "$work/demo")
-check "then what to type for an own model" [ "$(sed -n '/^Next, your own model:/,$p' "$work/demo" | grep -c 'vlmprof')" = 4 ]
+check "then what to type for an own model" [ "$(sed -n '/^Next, your own model:/,$p' "$work/demo" | grep -c '^  .*vlmprof')" = 4 ]
 check "make demo has results and a report" [ "$(ls "$work/copy/build/demo"/*.json | wc -l)" -ge 12 -a -s "$work/copy/build/demo/report/report.html" ]
 check "make demo reports what resolution costs and buys" grep -q "^high resolution .* low.* points" "$work/demo"
 check "the commands that it proposes work when pasted" sh -c "cd '$work/copy' && $(sed -n '/^More from/,/^$/s/^  //p' "$work/demo" | paste -sd'&' | sed 's/&/ \&\& /g')"
