@@ -93,6 +93,7 @@ const vk_draw vk_molmo_draws[] = {
 /* the reference treats a view with a pixel of exactly -1 as padding: its features are zeroed */
 int32_t vk_molmo_is_dead_view(const float *pixels, size_t count) {
     int dead = 0;
+#pragma omp simd reduction(| : dead)
     for (size_t i = 0; i < count; i++) dead |= pixels[i] == -1.0f;
     return dead;
 }
