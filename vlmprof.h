@@ -296,7 +296,7 @@ VP_EXTERN_C_BEGIN
 #define VP_RESULTS(X) \
     X(VP_OK, 0, "success") \
     X(VP_ERR_RANGE, -1, "a value is outside its allowed range") \
-    X(VP_ERR_CAPACITY, -2, "a buffer of the caller is too small") \
+    X(VP_ERR_CAPACITY, -2, "a buffer supplied by the caller is too small") \
     X(VP_ERR_FORMAT, -3, "the input is malformed") \
     X(VP_ERR_UNSUPPORTED, -4, "the input is well-formed but of a kind that is not supported") \
     X(VP_ERR_NOT_FOUND, -5, "a file, key or name does not exist") \

@@ -464,7 +464,7 @@ KERNEL(k_rmsnorm, void *out, const float *in, const float *weight, int width, in
     EACH(i, width) vk_put(out, to + (size_t)i, weight[i] * (row[i] * scale), wide);
 }
 
-/* out in-type [rows, ld_out] = layer norm of in f32 [rows, width] with weight and bias */
+/* out (input type) [rows, ld_out] = layer norm of `in` (f32) [rows, width] with weight and bias */
 KERNEL(k_layernorm, void *out, const float *in, const float *weight, const float *bias, int width, int ld_out,
        float eps, int wide) {
     const float *row = in + BLK * (size_t)width;
@@ -3266,7 +3266,7 @@ typedef struct vk_cpu {
     const vk_gemm_kernel *integers_gemm;                   /* for linears with integers: one row */
     const vk_gemm_kernel *many_gemm[VP_ACTIVATIONS_COUNT]; /* the same for many rows; NULL: panels become bf16 */
     int fetches;                                           /* a row's integers ahead */
-    void (*begin)(void), (*end)(void); /* the chosen kernels': every thread of a parallel region calls them */
+    void (*begin)(void), (*end)(void); /* of the chosen kernels; called by every thread of a parallel region */
     void *memory;
     size_t memory_bytes;
     /* attention over many queries: scratch of vk_cpu_layout */

@@ -39,7 +39,7 @@ enum {
 /* the evidence that the numbers are right */
 typedef enum vp_certainty {
     VP_CERTAINTY_EXECUTED, /* the official code was run on the golden sizes, and every column is equal */
-    VP_CERTAINTY_NUMBERS,  /* rule read in official code; matches numbers that its tests or users state */
+    VP_CERTAINTY_NUMBERS,  /* rule from official code; matches numbers in its tests or reported by users */
     VP_CERTAINTY_READ,     /* rule read in official code, but not executed */
     /* no code is published: from the vendor's documentation, or inferred from published measurements */
     VP_CERTAINTY_DOCUMENTED

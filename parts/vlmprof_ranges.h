@@ -183,7 +183,7 @@ VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op);
  * returns: as vp_ops_add, VP_ERR_CAPACITY after all that fit were added; VP_ERR_STATE: a range is open (nothing was
  *          added) */
 VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges);
-/* Adds all rows of another table, which must group by at least as much. Also adds the dropped calls of the other table.
+/* Adds all rows of another table, whose grouping must be at least as fine. Also adds its dropped calls.
  * Returns the same as vp_ops_add. */
 VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from);
 /* The sum of all rows, as one op named "Total".

@@ -69,8 +69,8 @@ VP_API vp_results_row vp_results_row_default(void);
  * numeric: numbers have the fewest digits that read back as the same double */
 VP_API vp_result vp_results_begin(vp_json_writer *writer, const vp_results_head *head);
 /* Writes the row of a sample. Times are written in ms.
- * returns: the writer's result: as vp_results_begin; VP_ERR_RANGE: no id, total_ns below 1, a time beyond it, a count
- *          out of range, a stage without a name or twice, an infinite accuracy. Repeated ids are not noticed */
+ * returns: the writer's result: as vp_results_begin; VP_ERR_RANGE: no id, total_ns below 1, a stage time above it, a
+ *          count out of range, a stage without a name or twice, an infinite accuracy. Repeated ids are not detected */
 VP_API vp_result vp_results_add(vp_json_writer *writer, const vp_results_row *row);
 /* Closes the list and the object. Returns what vp_json_finish returns. */
 VP_API vp_result vp_results_end(vp_json_writer *writer);

@@ -312,7 +312,7 @@ static const uint32_t vp_impl_unicode_seconds[85] = {
     2519,  2620,  2876,  2878,  2902,   2903,   3006,   3031,   3158,   3266,  3285,  3286,  3390,  3415,  3530,
     3535,  3551,  3954,  3956,  3968,   4021,   4023,   4142,   6965,   12441, 12442, 69818, 69927, 70462, 70487,
     70832, 70842, 70845, 71087, 119141, 119150, 119151, 119152, 119153, 119154};
-/* runs: gap, length, then for each code point first * 128 + number of the second half */
+/* runs: gap, length, then for each code point first half * 128 + index of the second half */
 static const uint32_t vp_impl_unicode_decompositions[2520] = {
     192,      6,        8321,     8322,     8323,     8324,     8328,     8330,     1,        9,        8598,
     8833,     8834,     8835,     8840,     9345,     9346,     9347,     9352,     1,        6,        9988,

@@ -46,7 +46,7 @@ static vp_result read_number(const struct source *source, const char *name, int3
              text);
     return vp_error_set(source->error, VP_ERR_FORMAT, -1, name, words);
 }
-/* Returns 1 if the launcher set its variables. Slurm's only count inside a step of srun. */
+/* Returns 1 if the launcher set its variables. Slurm's variables count only inside an srun step. */
 static int is_there(const struct source *source, int launcher) {
     const struct launcher *variables = &LAUNCHERS[launcher];
     if (launcher != LAUNCHER_SLURM)

@@ -122,7 +122,8 @@
 #define OPTION_RECORD_SHAPES \
     {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "record shapes in traces"}
 #define OPTION_PROFILE_MEMORY \
-    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, "show memory in the table and in traces, and the engine's memory"}
+    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, \
+     "show memory use in the table and in traces, and the engine's memory"}
 #define OPTION_WITH_STACK \
     {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
      "show source lines and the ranges around each operation, in the table and in traces"}

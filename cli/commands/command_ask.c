@@ -34,7 +34,8 @@ static const struct option_spec ASK_OPTIONS[] = {
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL,
      "ask the server not to use its prompt cache (by cache_prompt or cache_salt, which hosted servers may reject)"},
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "also count the image's tokens by this model family's rule; its keys are options (--max_pixels N), as in tile"},
+     "also count the image's tokens by this model family's rule; give a server's own limits as options "
+     "(--max_pixels N), as for vlmprof tile"},
     OPTION_GROUP("the question"),
     OPTION_PROMPT,
     OPTION_MAX_NEW_TOKENS,
@@ -556,7 +557,7 @@ static int run_command(const struct options *options) {
     return code ? code : failed;
 }
 const struct command command_ask = {
-    "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",
+    "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer from the client",
     "vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5\n"
     "  vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --twins 20",
     IMAGES_MOST, COMMAND_OPTIONS(ASK_OPTIONS), "family", run_command};

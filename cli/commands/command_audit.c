@@ -30,8 +30,8 @@ static const struct option_spec AUDIT_OPTIONS[] = {
     OPTION_REQUEST_KNOB,
     OPTION_GROUP("the rule"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "the model family, or its Hugging Face id; its keys are options (--max_pixels N), as in tile, for a server with "
-     "other settings (default: guessed from the server's name for its model)"},
+     "the model family, or its Hugging Face id; if the server has other limits, give them as options (--max_pixels N), "
+     "as for vlmprof tile (default: guessed from the server's name for its model)"},
     OPTION_GROUP("the images"),
     {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL,
      "number of image sizes to send, 12 to 1000; they are chosen at the rule's edge cases"},

@@ -19,8 +19,8 @@
 static const struct option_spec COMPARE_OPTIONS[] = {
     OPTION_GROUP("margins"),
     {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "latencies that differ by less count as the same"},
-    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "accuracies that differ by less count as the same (1 is "
-                                                           "0.01)"},
+    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL,
+     "accuracies that differ by less than this many percentage points count as equal"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
      "compare even if these differ: device, clocks, model, weights, data, seed, runs, timing, images ..; noise: even "
      "if the machine was not quiet; all: any of these"},

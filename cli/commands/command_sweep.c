@@ -145,7 +145,7 @@ static int sweep_report(const struct sweep *sweep) {
                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "",
                sweep->settings.output_dir);
     if (sweep->plan.repeats)
-        print_note("vlmprof: %s repeats points %zu times; each was measured once\n",
+        print_note("vlmprof: %s lists points again %zu times; each was measured once\n",
                    text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
     if (sweep->failed)
         complain(EXIT_WORK, "failed points are rows with status \"failed\" and a reason in the result files; "

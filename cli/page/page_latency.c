@@ -1,4 +1,4 @@
-/* page_latency.c: the page's sections about where the time of a request goes (E1): stages and scaling. */
+/* page_latency.c: the page's sections about where a request's time goes (E1): stages and scaling. */
 #include "page/report_page.h"
 
 #include "base/document.h"

@@ -221,7 +221,7 @@ static int any_has(const struct results *results, int column) {
     for (size_t i = 0; i < results->count; i++) if (results->files[i].columns[column]) return 1;
     return 0;
 }
-/* Finds how many experts the model has: num_experts, or if it is 0 by the files or *experts. Returns 0 or an exit
+/* Finds how many experts the model has: num_experts or, if it is 0, the files' number or *experts. Returns 0 or an exit
  * code. */
 static int number_experts(int64_t num_experts, const struct results *results, int64_t *experts) {
     int64_t said = -1;

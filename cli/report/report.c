@@ -136,7 +136,7 @@ static void warn_of_files(struct report *report) {
                       (long long)throttled, (long long)runs);
     if (outliers)
         text_list_add(&report->warnings,
-                      "%lld of %lld runs are outliers by their total (modified z over 3.5); they are included",
+                      "%lld of %lld runs have outlying totals (modified z-score above 3.5); they are included",
                       (long long)outliers, (long long)runs);
     if (own)
         text_list_add(&report->warnings,

@@ -468,8 +468,8 @@ static void write_front(struct document *document, const struct report *report, 
                 : "of these files");
     else if (!few[0])
         document_text(document, BLOCK_LINE,
-                      "member: share of %zu resamples in which it is on the front, at most %s %% because %zu samples "
-                      "cannot show more",
+                      "member: share of %zu resamples in which it is on the front, capped at %s %%, the most that "
+                      "%zu samples can show",
                       report->settings.resamples,
                       number_percent((double)tradeoff->sample_count / (double)(tradeoff->sample_count + 1)).text,
                       tradeoff->sample_count);

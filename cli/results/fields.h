@@ -616,7 +616,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define RESULT_ROWS(ROW, S) \
     ROW(S, TEXT, schema, "name and version of this layout", .choices = RESULT_SCHEMA) \
     ROW(S, TEXT, plan, \
-        "fingerprint of everything that decides the measured points; a folder contains files of one plan") \
+        "fingerprint of all that determines which points are measured; all files in a folder have the same one") \
     ROW(S, TEXT, status, \
         "complete: every sample has a row; complete with failures: some rows have status failed; partial: samples " \
         "are missing (merge --partial)", .choices = "complete|complete with failures|partial", .is_read = 1) \
@@ -765,7 +765,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(JSON, "family_keys", "server only: keys of the rule set on the command line", .is_optional = 1)
 #define STOPS_ROWS(ELSE) \
     ELSE(INT, "runs", "points with num_runs_per_sample runs; no half-width was requested") \
-    ELSE(INT, "interval", "points whose interval of the P50 became narrow enough") \
+    ELSE(INT, "interval", "points whose confidence interval for the P50 became narrow enough") \
     ELSE(INT, "box", "points that reached the time limit") \
     ELSE(INT, "max", "points with max_runs runs")
 #define SERVER_TIME_ROWS(ELSE) \

@@ -97,7 +97,7 @@ void warn_of_served_runs(struct text_list *warnings, int64_t cached_count, int64
     if (dropped_count)
         text_list_add(warnings,
                       "image dropped: in %lld of %lld runs the prompt has too few tokens for its images, so the server "
-                      "dropped one or does not count it; rows have image_dropped; run vlmprof audit --repeat 10",
+                      "dropped one or does not count it; those rows have image_dropped; run vlmprof audit --repeat 10",
                       (long long)dropped_count, (long long)run_count);
     if (cached_count)
         text_list_add(warnings,
@@ -303,7 +303,8 @@ struct median_range range_of_runs(const struct pass_result *runs, int32_t run_co
 const char *range_words(size_t count, const char *what, double level, char out[RANGE_WORDS]) {
     const char *range = count < vp_statistics_percentile_needs(50, 0.95) ? "[min, max]" : "[low, high]";
     if (isfinite(level))
-        snprintf(out, RANGE_WORDS, "%s of %zu %s covers the median at %.3g %%", range, count, what, 100 * level + 1e-9);
+        snprintf(out, RANGE_WORDS, "%s of %zu %s contains the median with %.3g %% confidence", range, count, what,
+                 100 * level + 1e-9);
     else out[0] = 0;
     return out;
 }

@@ -202,8 +202,8 @@ static const double CREDIBLE_TOKENS_PER_S = 50000;
 struct median_range range_of_runs(const struct pass_result *runs, int32_t run_count,
                                   double (*number)(const struct pass_result *, int), int which);
 
-/* Describes the range of `count` values: "[min, max] of 3 runs covers the median at 75 %"; empty if it has no level.
- * Returns out. */
+/* Describes the range of `count` values: "[min, max] of 3 runs contains the median with 75 % confidence";
+ * empty if it has no level. Returns out. */
 enum { RANGE_WORDS = 100 };
 const char *range_words(size_t count, const char *what, double level, char out[RANGE_WORDS]);
 

@@ -142,7 +142,7 @@ char *weights_text(const struct results *results);
 /* The value of an axis: "medium", "4", "int8", "3 px". Returns out. */
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]);
 
-/* Returns 1 if all files are of servers, whose stages are unknown from outside. */
+/* Returns 1 if all files come from servers, whose stages are unknown from outside. */
 int are_all_served(const struct results *results);
 
 /* The setting without its image size: "k4 b12", "attn=sdpa". Returns out. */

@@ -16,7 +16,7 @@ struct reader {
     int32_t quantity[4][64];
     struct huffman tables[2][4];           /* DC, AC */
     struct component components[COMPONENTS]; int component_count;
-    int32_t width_px, height_px, restart, bands; /* bands: blocks that end by the last end-of-band run */
+    int32_t width_px, height_px, restart, bands; /* bands: blocks that the last end-of-band run ends */
     int is_progressive, low_bits;          /* low_bits: the bits that a progressive scan omits */
     struct jpeg_bit *bits; size_t bit_count, bit_capacity;
 };

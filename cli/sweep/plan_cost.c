@@ -525,7 +525,7 @@ static void print_plan_resolution(const struct estimate *estimate) {
             "warning     fewer than %d samples: accuracies of neighbouring configurations may differ by less than the "
             "noise; %s\n",
             PLAN_SAMPLES_ENOUGH,
-            estimate->fewest < estimate->plan->settings.data.num_samples ? "these are all that the data have"
+            estimate->fewest < estimate->plan->settings.data.num_samples ? "the data have no more"
                                                                          : "raise --num_samples");
 }
 static int print_plan(const struct estimate *estimate) {

@@ -649,7 +649,8 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     free(row.data);
     return code;
 }
-/* Writes the file of a configuration. Returns 0, an exit code after a message, or 0 with file->result set. */
+/* Writes the file of a configuration. Returns 0, or an exit code after a message. If only the
+ * writer failed, returns 0 and sets file->result. */
 static int write_file(struct journal_index *index, const struct index_configuration *configuration,
                       const struct gathered *gathered, const char *path, struct out_file *file) {
     vp_json_writer writer;

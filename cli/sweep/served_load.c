@@ -268,7 +268,7 @@ static int make_ready(struct load_loop *loop, size_t server, char *reason, size_
     return launch_server(&loop->launch, &loop->sweep->plan.variants.server_knobs, server, &loop->server, reason,
                          capacity);
 }
-/* The open points of a configuration fail, because its server does not come up. */
+/* Marks a configuration's remaining points as failed, because its server did not start. */
 static int fail_points(struct load_loop *loop, size_t configuration, const char *reason) {
     struct sweep *sweep = loop->sweep;
     struct load_block block = {.sweep = sweep, .configuration = &sweep->plan.configurations[configuration],

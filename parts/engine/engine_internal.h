@@ -45,7 +45,7 @@ typedef struct vk_buffers {
     void *key, *value;                         /* in-type [blocks, max_sequence, kv_head_count * head_dim] */
     int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
     float *router_logits, *expert_weight, *gate_up;
-    void *gathered, *expert_hidden, *expert_out; /* expert_out: f32, or in-type if the backend has `experts` */
+    void *gathered, *expert_hidden, *expert_out; /* expert_out: f32, or the input type if the backend has `experts` */
     void *scratch;                               /* for the backend */
     vk_prune_buffers prune;                      /* if the engine can prune */
 } vk_buffers;

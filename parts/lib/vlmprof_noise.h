@@ -79,7 +79,7 @@ typedef struct vp_noise_summary {
     int64_t load_samples, steal_samples, other_samples; /* blocks in which this number is known */
     int64_t busy_samples, stolen_samples; /* blocks in which other processes, or the host, took too much time */
     double load, steal_percent, other_cpu_percent;
-    double busy_percent, stolen_percent; /* means over the busy and over the stolen samples */
+    double busy_percent, stolen_percent; /* means over samples with other processes and with steal time */
     double mhz_low, mhz_high;
     double spread;      int64_t pair_count;      /* spread of neighbouring runs, see vp_noise_spread */
     double bare_spread; int64_t bare_pair_count; /* spread of pairs of runs without and with stage times */

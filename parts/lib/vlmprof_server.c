@@ -446,7 +446,7 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
                             " it (Debian, Ubuntu: apt install libcurl4; Fedora: dnf install libcurl)");
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         call = dlsym(library, calls[i].name);
-        if (!call) return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl lacks the function");
+        if (!call) return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl is too old");
         memcpy((char *)curl + calls[i].offset, &call, sizeof call);
     }
     if (sscanf(curl->curl_version_info(0)->version, "%4ld.%4ld", &major, &minor) != 2 || major < 7

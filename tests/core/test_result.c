@@ -6,7 +6,7 @@ static void test_texts(void) {
     static const struct { vp_result code; int value; const char *text; } pinned[] = {
         {VP_OK, 0, "success"},
         {VP_ERR_RANGE, -1, "a value is outside its allowed range"},
-        {VP_ERR_CAPACITY, -2, "a buffer of the caller is too small"},
+        {VP_ERR_CAPACITY, -2, "a buffer supplied by the caller is too small"},
         {VP_ERR_FORMAT, -3, "the input is malformed"},
         {VP_ERR_UNSUPPORTED, -4, "the input is well-formed but of a kind that is not supported"},
         {VP_ERR_NOT_FOUND, -5, "a file, key or name does not exist"},

@@ -170,8 +170,8 @@ static void test_medians(void) {
     CHECK_INT(cli(WORDS "--num_runs 2"), 0);
     CHECK(last.out && strstr(last.out, "\n2 runs after a warm-up; medians\n") && !strstr(last.out, " ["));
     CHECK_INT(cli(WORDS "--num_runs 3"), 0);
-    CHECK(last.out && strstr(last.out, "[min, max] of 3 runs covers the median at 75 %\n") && strstr(last.out, "ms, median [range]"));
-    EXITS(cli(WORDS "--num_runs 6"), 0, out, "[low, high] of 6 runs covers the median at 96.9 %\n");
+    CHECK(last.out && strstr(last.out, "[min, max] of 3 runs contains the median with 75 % confidence\n") && strstr(last.out, "ms, median [range]"));
+    EXITS(cli(WORDS "--num_runs 6"), 0, out, "[low, high] of 6 runs contains the median with 96.9 % confidence\n");
     CHECK(last.out && strstr(last.out, "\ndecode_tokens_per_s ") && strstr(last.out, "\noutput_tokens_per_s ") && strstr(last.out, "TPOT, time per output token"));
     CHECK(last.out && strstr(last.out, "ITL, inter-token latency"));
     check_case("run --cold: no warm-up, as reported in the output");

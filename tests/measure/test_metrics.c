@@ -113,11 +113,12 @@ static void test_many(void) {
     CHECK(isnan(middle.value) && isnan(middle.low) && isnan(middle.high));
 }
 /* Levels of the range from smallest to largest: 1 - 2 / 2^n; from the second smallest: 1 - 2 (1 + n) / 2^n. */
+#define RANGE(ends, count, level) ends " of " #count " runs contains the median with " level " % confidence"
 static void test_ranges(void) {
     static const struct { size_t count, low; double level; const char *words; } cases[] = {
-        {1, 0, 0, ""}, {2, 0, 0, ""}, {3, 1, 0.75, "[min, max] of 3 runs covers the median at 75 %"}, {4, 1, 0.875, "[min, max] of 4 runs covers the median at 87.5 %"},
-        {5, 1, 0.9375, "[min, max] of 5 runs covers the median at 93.8 %"}, {6, 1, 0.96875, "[low, high] of 6 runs covers the median at 96.9 %"},
-        {8, 1, 0.9921875, "[low, high] of 8 runs covers the median at 99.2 %"}, {9, 2, 1 - 20 / 512.0, "[low, high] of 9 runs covers the median at 96.1 %"}};
+        {1, 0, 0, ""}, {2, 0, 0, ""}, {3, 1, 0.75, RANGE("[min, max]", 3, "75")}, {4, 1, 0.875, RANGE("[min, max]", 4, "87.5")},
+        {5, 1, 0.9375, RANGE("[min, max]", 5, "93.8")}, {6, 1, 0.96875, RANGE("[low, high]", 6, "96.9")}, {8, 1, 0.9921875, RANGE("[low, high]", 8, "99.2")},
+        {9, 2, 1 - 20 / 512.0, RANGE("[low, high]", 9, "96.1")}};
     double values[16];
     char words[RANGE_WORDS];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -48,8 +48,8 @@ typedef enum audit_cause { AUDIT_CAUSES(AUDIT_CAUSE_ENUM) AUDIT_CAUSE_COUNT } au
 #undef AUDIT_CAUSE_ENUM
 const char *audit_cause_name(audit_cause cause);
 
-/* The values of a key with which the rule gives all counts: `values` of them from lowest to highest (AUDIT_UNBOUNDED if
- * there is no end); `value` is the roundest of them, `word` its name or NULL. */
+/* The values of a key for which the rule gives every count: `values` of them from lowest to highest (AUDIT_UNBOUNDED
+ * if there is no end); `value` is the roundest of them, `word` its name or NULL. */
 #define AUDIT_UNBOUNDED (INT64_C(1) << 40)
 struct audit_fit { const char *key, *word; int64_t value, lowest, highest, values; };
 
@@ -66,7 +66,7 @@ struct audit_verdict {
     int is_half_up;          /* for AUDIT_32_BIT: 1 if halves are also rounded up */
     int64_t fit_offset, family_offset; /* measured - count: of the fits, of the first family */
     int64_t extra; double share; /* for AUDIT_ROWS, AUDIT_VIEWS: tokens of each; for AUDIT_SHARE: measured / by rule */
-    /* if equal: whether the counts without the knobs are the same, in accordance with the rule or against it */
+    /* if all counts match: whether they are also equal without the knobs, and whether the rule predicts that */
     enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;
 };
 /* Judges count >= 1 sizes.

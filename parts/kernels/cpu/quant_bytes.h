@@ -43,7 +43,7 @@ typedef struct vk_groups {
 /* all rows of a task times a panel of blocks */
 typedef void (*vk_quant_many)(const vk_sink *sink, float *sums, const vk_bytes *x, vk_groups *groups, const char *panel,
                               int rows);
-/* the bytes of a thread's buffer: a panel as bf16, or as bytes and scales */
+/* size in bytes of a thread's buffer: a panel as bf16, or as bytes and scales */
 static size_t vk_quant_room_bytes(int k) { return (size_t)(k + 63) / 64 * 64 * VK_PAD * 2; }
 
 static size_t vk_bytes_ld(int k_padded) { return ((size_t)k_padded + 63) / 128 * 128 + 64; }
@@ -349,7 +349,8 @@ static char *vk_amx_piece(const vk_groups *groups, int piece, int turn) {
     const int k = groups->k < piece ? (groups->k + 63) / 64 * 64 : piece;
     return groups->bytes + (size_t)(turn % 2 * k) * VK_PAD;
 }
-/* begins to convert the piece at `from` of k, or the first one of the next panel; returns 0 if the task has none */
+/* starts to convert the piece of k that begins at `from`, or the first one of the next panel; returns 0 if
+ * the task has none */
 VK_TAMX static int vk_amx_level(vk_groups *groups, const char *panel, int from, int piece) {
     vk_level *level = &groups->level;
     const int turn = groups->turn + 1;

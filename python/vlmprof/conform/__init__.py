@@ -349,7 +349,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ours", help="dump of vlmprof run --weights fp32 --dump")
     parser.add_argument("theirs", help="another dump, a folder of .npy files, or transformers:DIR")
-    parser.add_argument("--rounded", help="dump of the request in the other's precision, to see what rounding does")
+    parser.add_argument("--rounded", help="second dump of the request, in the other side's precision, to show the effect of rounding")
     parser.add_argument("--precision", choices=("auto", *PRECISIONS), default="auto",
                         help="precision of the other stack (default: judged by its values)")
     parser.add_argument("--model", help="folder with the model's config.json: its depth and experts, for estimates")

@@ -194,7 +194,7 @@ def read_columns(path: Path) -> Iterator[List[Row]]:
 
 
 def _pictures(value: Any) -> List[Picture]:
-    """Pictures of a cell: bytes, {bytes, path}, a path, or a list of these."""
+    """Pictures in a cell: bytes, {bytes, path}, a path, or a list of these."""
     if isinstance(value, list):
         return [picture for item in value for picture in _pictures(item)]
     if isinstance(value, dict):
