@@ -18,7 +18,7 @@
 
 static const struct option_spec COMPARE_OPTIONS[] = {
     OPTION_GROUP("margins"),
-    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "latencies that differ by less count as the same"},
+    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "latencies that differ by less than this count as equal"},
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL,
      "accuracies that differ by less than this many percentage points count as equal"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,

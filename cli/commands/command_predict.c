@@ -40,7 +40,7 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
      "weight type, for a model that was fitted to several (default: the fitted data's median)"},
     {"prune", TEXT, "VALUE", NULL, 0, 0, NULL,
-     "drop image tokens: METHOD[:KEY=VALUE,..], as in run; assumes that the first blocks are active"},
+     "drop image tokens: METHOD[:KEY=VALUE,..], as in run; assumes that the active blocks are the first ones"},
     {"knob", TEXTS, "NAME=VALUE...", NULL, 0, 0, NULL,
      "values of knobs that the fitted files define (default: the median, or the first value)"},
     OPTION_GROUP("checks"),

@@ -21,7 +21,7 @@
      "(default: each server's only model)"}
 #define OPTION_FAMILY_OF_SERVERS \
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
-     "the model's family, with its keys as options: image tokens are counted by its rule, also for " \
+     "the model's family, with its limits as options: image tokens are counted by its rule, also for " \
      "--vision_tokens_list"}
 
 struct variant {
