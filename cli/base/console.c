@@ -60,7 +60,7 @@ int end_output(int code) {
     if (fflush(stdout) || ferror(stdout)) output_failed();
     else if (!output_error) return code && interrupted ? EXIT_INTERRUPTED : code;
     if (output_error == EPIPE) return EXIT_OUTPUT;
-    return complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(output_error ? output_error : EIO));
+    return complain(EXIT_OUTPUT, "cannot write to stdout: %s", strerror(output_error ? output_error : EIO));
 }
 
 int exit_code_of(vp_result result) {

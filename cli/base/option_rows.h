@@ -6,7 +6,7 @@
 
 /* Rules for options of vlmprof's own engine, in commands that also have --endpoint. */
 #define OF_ENGINE \
-    .excludes = "endpoint", .because = "the server decides this; --request_knob sets what a request may change"
+    .excludes = "endpoint", .because = "the server decides this; use --request_knob for what a request may change"
 
 /* Option rows for one question, to the engine or to a server. */
 #define OPTION_PROMPT {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"}
@@ -106,7 +106,7 @@
 #define OPTION_RESAMPLES \
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "number of bootstrap resamples"}
 #define OPTION_JSON \
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, "print JSON instead of text"}
 #define OPTION_JSON_LINES \
     {"json", FLAG, NULL, NULL, 0, 0, NULL, \
      "add a last line {\"summary\": ...} with the counts; stdout is one JSON object per line either way"}

@@ -293,12 +293,12 @@ static void served_warn(const struct options *options, struct served_run *state)
     for (int32_t i = 0; i < state->timed.count; i++) {
         const struct served *served = state->timed.runs[i].served;
         if (served->attempts > 1)
-            text_list_add(&state->timed.warnings, "run %d took %d attempts: its times are the last one's", i + 1,
+            text_list_add(&state->timed.warnings, "run %d took %d attempts: its times are those of the last one", i + 1,
                           served->attempts);
         new_count += served->is_new_connection;
         if (is_given(options, "ignore_eos") && served->usage.completion_tokens >= 0
             && served->usage.completion_tokens != wanted)
-            text_list_add(&state->timed.warnings, "run %d: --ignore_eos had no effect: %lld tokens of %lld", i + 1,
+            text_list_add(&state->timed.warnings, "run %d: --ignore_eos had no effect: the answer has %lld of %lld tokens", i + 1,
                           (long long)served->usage.completion_tokens, (long long)wanted);
     }
     if (new_count)
@@ -417,7 +417,7 @@ static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
     if (!state->twins.count) return;
-    print_plain("\nimage from outside: %s of the image request minus that of a text request with the same number of "
+    print_plain("\nimage cost: %s of the image request minus that of a text request with the same number of "
                 "prompt tokens, %lld\n", BASES[result->basis], (long long)state->twins.prompt_tokens);
     print_plain("%-19s %s ms   preprocessing, upload and vision encoder; the image adds %lld tokens to the "
                 "prompt%s\n", "T_image_outside",

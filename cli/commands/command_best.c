@@ -241,12 +241,12 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
                     number_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
                     number_estimate(1, second->latency, second->latency_low, second->latency_high).text,
-                    pick->is_tied ? "; tied: which of the two is faster is not known" : "");
+                    pick->is_tied ? "; tied: it is unclear which of the two is faster" : "");
     else
         print_plain("  runner-up   none: no other configuration meets the budget%s\n",
                     isfinite(settings->min_accuracy) ? " and the accuracy" : "");
     if (results->files[tradeoff->group->paired[pick->config]].is_policy)
-        print_plain("  run it      each request as its policy chooses: vlmprof sweep --choices\n");
+        print_plain("  run it      a configuration for each request: vlmprof sweep --choices\n");
     else if (!results->files[tradeoff->group->paired[pick->config]].is_foreign)
         print_plain("  run it      vlmprof %s IMAGE -p TEXT %s\n",
                     results->files[tradeoff->group->paired[pick->config]].is_served ? "ask" : "run", words);

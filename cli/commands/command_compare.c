@@ -842,9 +842,9 @@ static void write_answer(struct document *document, const struct comparison_job 
 static void write_open(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
     const size_t open = verdict->count[SAYS_INCONCLUSIVE];
     static const char *const whys[] = {
-        "need a quieter machine; more samples would not settle them",
-        "drift; more samples would not settle them: measure A and B alternately",
-        "have no spread, so no interval; more samples of this kind would not settle them"};
+        "need a quieter machine; more samples would not decide them",
+        "drift; more samples would not decide them: measure A and B alternately",
+        "have no spread, so no interval; more such samples would not decide them"};
     size_t counts[3] = {0, 0, 0}, known = 0;
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
@@ -862,8 +862,7 @@ static void write_open(struct document *document, const struct comparison_job *j
             document_text(document, BLOCK_LINE, "%zu of the INCONCLUSIVE comparisons %s", counts[i], whys[i]);
     if (known == open) return;
     if (verdict->more > WORTH_SAMPLES)
-        document_text(document, BLOCK_LINE, "deciding %s would take more than 10,000 additional samples, which is not "
-                                            "worth it",
+        document_text(document, BLOCK_LINE, "more than 10,000 additional samples would be needed to decide %s",
                       known ? "the others" : "them all");
     else if (verdict->more)
         document_text(document, BLOCK_LINE,

@@ -19,7 +19,7 @@ static const struct option_spec MERGE_OPTIONS[] = {
     {"partial", FLAG, NULL, NULL, 0, 0, NULL,
      "write the available results; missing ranks and points are counted in the files"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
-     "a JSON object on stdout instead of the table: files, P50s, accuracies, warnings"},
+     "print a JSON object instead of the table: files, P50s, accuracies, warnings"},
     OPTIONS_WITH_QUIET("print only errors on stderr, and no table"),
 };
 

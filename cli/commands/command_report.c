@@ -30,7 +30,7 @@ static const struct option_spec REPORT_OPTIONS[] = {
      "folder"},
     {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL,
      "write an HTML page with plots to stdout or FILE; the page needs no network"},
-    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "one row per configuration on stdout instead of text"},
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "print CSV, one row per configuration, instead of text"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };

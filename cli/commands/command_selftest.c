@@ -29,7 +29,7 @@ static const struct option_spec SELFTEST_OPTIONS[] = {
     {"device", TEXT, "D", "auto", 0, 0, NULL, "device to test: auto (all available), cpu, cuda or cuda:N"},
     OPTION_THREADS,
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL,
-     "switches of run --gpu to test on a GPU, one at a time; default: all that change a request", OF_ENGINE},
+     "switches of run --gpu to test on a GPU, one at a time (default: all that change results or times)", OF_ENGINE},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -258,7 +258,7 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     if (!verdict->ok) snprintf(verdict->reason, sizeof verdict->reason, "differs from the reference");
     if (!verdict->ok || !gpu || !gpu->same_bits || !verdict->has_other_bits) return;
     verdict->ok = 0;
-    snprintf(verdict->reason, sizeof verdict->reason, "bits differ from those without the switch");
+    snprintf(verdict->reason, sizeof verdict->reason, "results differ in some bits from those without the switch");
 }
 
 /* Loads MolmoE's shape with one block in tower and language model: real sizes that take seconds on a GPU. */
@@ -314,7 +314,7 @@ static int selftest_prepare(struct selftest *selftest, const struct options *opt
 }
 
 static void print_heading(const struct selftest *selftest) {
-    print_plain("%s%s%s: %d requests of %d tokens, compared with %s; the largest relative errors\n\n",
+    print_plain("%s%s%s: %d requests of %d tokens, compared with %s; largest relative errors\n\n",
                 selftest->by_library ? "\n" : "", selftest->model.name,
                 selftest->model.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS,
                 selftest->by_library ? "--gpu library" : "the CPU in fp32 (plain kernel, 1 thread)");

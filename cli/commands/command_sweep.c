@@ -105,7 +105,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "print the grid, its memory use and expected time, and the differences that the samples can resolve; measures and "
      "writes nothing"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
-     "a JSON object on stdout instead of the table: files, P50s, accuracies; with --plan the plan"},
+     "print a JSON object instead of the table: files, P50s, accuracies; with --plan the plan"},
     OPTIONS_WITH_QUIET("print only errors on stderr, and no table"),
 };
 

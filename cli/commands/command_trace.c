@@ -212,13 +212,13 @@ static void print_trace_summary(const struct trace_tables *tables) {
             (long long)trace->no_duration, (long long)trace->no_time, (long long)trace->no_name,
             (long long)trace->other);
     if (trace->malformed)
-        print_plain("malformed %lld event%s left out as not JSON; the first is %s\n", (long long)trace->malformed,
+        print_plain("malformed %lld event%s skipped: not JSON; the first is %s\n", (long long)trace->malformed,
                     plural_s(trace->malformed), trace->malformed_at);
     if (trace->no_values)
-        print_plain("no value  %lld event%s with NaN or inf instead of a number, kept without it\n",
+        print_plain("no value  %lld event%s with NaN or inf instead of a number, kept without the number\n",
                     (long long)trace->no_values, plural_s(trace->no_values));
     if (trace->pairs)
-        print_plain("not read  %lld events that begin or end a slice (B, E): only whole slices (X) are read\n",
+        print_plain("not read  %lld events that begin or end a slice (B, E): only complete events (X) are read\n",
                     (long long)trace->pairs);
     if (trace->unknown.count) {
         print_plain("unknown   %lu categor%s counted as host operations: ", (unsigned long)trace->unknown.count,
@@ -227,7 +227,7 @@ static void print_trace_summary(const struct trace_tables *tables) {
         print_plain(trace->unknown.count > 1 ? ", ..\n" : "\n");
     }
     if (tables->repeated_ids)
-        print_plain("ids       of %lld device slice%s are in several processes, so they belong to no operation\n",
+        print_plain("ids       of %lld device slice%s occur in several processes, so no operation is assigned to them\n",
                     (long long)tables->repeated_ids, plural_s(tables->repeated_ids));
     if (tables->overlaps)
         print_plain("overlaps  %lld slices of host threads overlap without nesting\n", (long long)tables->overlaps);

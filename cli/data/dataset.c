@@ -146,7 +146,7 @@ static int has_objects(const struct source *source, const char *key) {
 /* Rejects a file that is not JSONL: it begins with something else, or is one large JSON value. */
 static vp_result check_lines(const struct source *source, vp_error *error) {
     static const char expected[] =
-        "expected JSONL ({\"question\": .., \"image\": ..} in each line), VQA v2's questions file or a folder of images"
+        "expected JSONL ({\"question\": .., \"image\": ..} on each line), VQA v2's questions file or a folder of images"
         "; python -m vlmprof.data FILE -o data.jsonl converts other formats";
     char start[4096];
     const char *at = start;
@@ -346,7 +346,7 @@ static int make_conversation(const struct dataset *dataset, const struct model *
                              struct sample *sample) {
     char *question = sample->prompt;
     if (image_count && model_is_blind(model))
-        return bad_record(dataset->path, sample->id, "has an image, but the model reads text only");
+        return bad_record(dataset->path, sample->id, "has an image, but the model accepts only text");
     sample->prompt = model->rules->prompt(model, NULL, question, sample->places, image_count);
     free(question);
     return count_sample(model, image_count, sample)
@@ -813,7 +813,7 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
     entry->image_count = (int32_t)sample->images.count;
     entry->sizes = entry->image_count ? zeroed(sample->images.count, sizeof *entry->sizes) : NULL;
     if (too_many_images(model, sample)) {
-        snprintf(reason, sizeof reason, "%zu images, but at most one is possible: %s", sample->images.count,
+        snprintf(reason, sizeof reason, "%zu images, but this model accepts only one: %s", sample->images.count,
                  too_many_images(model, sample));
         entry->reason = (unsigned char)add_reason(dataset, reason);
         return 0;

@@ -155,7 +155,7 @@ struct grid {
     size_t each;                  /* number of configurations per point */
 };
 enum { GRID_SIZE = 0, GRID_VARIANT = 1 };
-_Static_assert(KNOB_EACH - KNOB_IMAGE <= GRID_KNOBS_MAX, "more knobs of a grid than choose_points accepts");
+_Static_assert(KNOB_EACH - KNOB_IMAGE <= GRID_KNOBS_MAX, "the grid has more knobs than choose_points accepts");
 /* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
 static int check_sizes(struct grid *grid) {
     const struct option_value *tokens = grid->settings->lists[KNOB_TOKENS];
@@ -187,7 +187,7 @@ static int read_each(struct grid *grid) {
     for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) grid->each *= (size_t)list_count(grid->settings, knob);
     if (values) {
         if (model_is_blind(grid->model))
-            return complain(EXIT_USAGE, "--prune_list: %s reads only text, so there are no image tokens",
+            return complain(EXIT_USAGE, "--prune_list: %s accepts only text, so there are no image tokens",
                             vp_architecture_name(grid->model->config.architecture));
         if (prune_check("prune_list", (const char *const *)values->items, values->count)) return EXIT_USAGE;
     }

@@ -199,10 +199,10 @@ static int make_input(struct request *request) {
     const int image_count = (int)settings->image_count;
     int code = 0;
     if (model_is_blind(model) && settings->knobs[KNOB_PRUNE])
-        return complain(EXIT_USAGE, "--prune: %s reads only text, so there are no image tokens",
+        return complain(EXIT_USAGE, "--prune: %s accepts only text, so there are no image tokens",
                         vp_architecture_name(model->config.architecture));
     if (image_count && model_is_blind(model))
-        return complain(EXIT_USAGE, "%s: %s reads only text: remove the image", model->name,
+        return complain(EXIT_USAGE, "%s: %s accepts only text: remove the image", model->name,
                         vp_architecture_name(model->config.architecture));
     if ((code = check_image_count(model, image_count)) != 0) return code;
     request->sample.prompt = settings->is_raw ? copy_text(text, strlen(text))

@@ -196,7 +196,7 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
         {"b, blocks", "active decoder blocks"},
         {"P50, P95, P99", "percentiles over the samples: half, 95 %, 99 % of them took no longer"},
         {"[low, high]", "95 % interval"},
-        {"Pareto front", "the configurations that no other one beats in both latency and accuracy"},
+        {"Pareto front", "the configurations that no other configuration beats in both latency and accuracy"},
         {"member", "share of the resamples in which a configuration is on the front"},
         {"run spread", "standard deviation / mean over the runs of a sample; the median over the samples"}};
     page_list_open(out, "words", "Words", "What the names on this page mean.");

@@ -338,7 +338,7 @@ static void warn_of_measurements(const struct measurements *measurements, const 
         text_list_add(warnings, "%lld run%s %s throttled: the clock was below its rated speed", (long long)throttled,
                       plural_s((int64_t)throttled), throttled == 1 ? "was" : "were");
     if (measurements->incomplete)
-        text_list_add(warnings, "%zu sample%s left out, because the file lacks a token count, a prefill time or a knob "
+        text_list_add(warnings, "%zu sample%s skipped, because the file lacks a token count, a prefill time or a knob "
                                 "of the model",
                       measurements->incomplete, plural_s((int64_t)measurements->incomplete));
     if (measurements->other_has_vision)
@@ -385,8 +385,7 @@ int measurements_make(int64_t num_experts, const struct results *results, int64_
             return complain(EXIT_INPUT, "%s is from a policy, whose samples have different knobs: fit a grid's files",
                             results->files[i].path);
         else if (results->files[i].is_served)
-            return complain(EXIT_INPUT, "%s comes from a server: its stages cannot be measured from outside, so no "
-                                        "latency model can be fitted to them; report, best and compare read such files",
+            return complain(EXIT_INPUT, "%s comes from a server: its stages cannot be measured by a client, so no latency model can be fitted to them; report, best and compare read such files",
                             results->files[i].path);
     if ((code = check_same(results)) != 0 || (code = check_columns(results)) != 0
         || (code = number_experts(num_experts, results, experts)) != 0)

@@ -294,7 +294,7 @@ static void add_notes(const struct policy_report *report, struct text_list *note
         text_list_add(notes, "%zu of %zu points failed and count as wrong; the oracle avoids them",
                       data->failed, data->config_count * data->sample_count);
     if (data->dropped)
-        text_list_add(notes, "%zu samples are left out, because a configuration lacks them", data->dropped);
+        text_list_add(notes, "%zu samples are excluded, because a configuration lacks them", data->dropped);
     if (data->sample_count < SAMPLES_ENOUGH)
         text_list_add(notes, "%zu sample%s: too few for a table that generalizes", data->sample_count,
                       plural_s((int64_t)data->sample_count));

@@ -138,7 +138,7 @@ static void difference_text(const char *than, const vp_bounded_interval *differe
                  than);
 }
 void pruned_finding(const struct pruned_row *row, const struct tradeoff *tradeoff, char *out, size_t capacity) {
-    char full[120], random[120], faster[60] = "", share[60] = "share of kept image tokens not known";
+    char full[120], random[120], faster[60] = "", share[60] = "share of kept image tokens unknown";
     difference_text("none", &row->to_full, full);
     difference_text("random", &row->to_random, random);
     if (isfinite(row->prefill_ratio))

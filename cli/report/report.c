@@ -116,7 +116,7 @@ static void warn_of_files(struct report *report) {
             snprintf(differ + used, sizeof differ - used, "%s%s", used ? ", " : "", same[i].name);
     }
     if (differ[0])
-        text_list_add(&report->warnings, "the files differ in %s: their differences are not only due to the knobs",
+        text_list_add(&report->warnings, "the files differ in %s: the knobs do not explain all their differences",
                       differ);
     if (results_differ_in_caches(results, &caches))
         text_list_add(&report->warnings, "the files differ in %s: a cached image or prompt costs less", caches);
@@ -127,7 +127,7 @@ static void warn_of_files(struct report *report) {
                       "do not reflect the images", (long long)dropped, (long long)runs);
     if (failed || missing)
         text_list_add(&report->warnings,
-                      "%lld point%s failed and %lld %s not measured yet; the numbers do not include them%s%.400s",
+                      "%lld point%s failed and %lld %s not measured yet; the numbers exclude them%s%.400s",
                       (long long)failed, plural_s((int64_t)failed), (long long)missing, missing == 1 ? "is" : "are",
                       reason ? "; the first: " : "", reason ? reason : "");
     if (throttled)
@@ -174,8 +174,7 @@ static void warn_of_units(struct report *report) {
         most = fmax(most, sum);
     }
     if (wrong)
-        text_list_add(&report->warnings, "vision, prefill and decode add up to %.3g times T_total in %zu of %zu "
-                                         "configurations: are all times in ms?", most, wrong, report->results->count);
+        text_list_add(&report->warnings, "vision, prefill and decode add up to %.3g times T_total in %zu of %zu configurations: check that all times are in ms", most, wrong, report->results->count);
 }
 static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0;
@@ -200,7 +199,7 @@ static void warn_of_samples(struct report *report) {
         }
     }
     if (least < 500)
-        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: fronts need at least 500", least,
+        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: a reliable front needs at least 500", least,
                       plural_s((int64_t)least));
     if (p95 || p99) {
         char more[64] = "";
@@ -354,7 +353,7 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
         snprintf(out, 200, " and scores the same within 1 point: %s points",
                  number_change(points, gain.mean, gain.low, gain.high).text);
     else
-        snprintf(out, 200, "; too few samples to find an effect on accuracy: %s points",
+        snprintf(out, 200, "; too few samples to detect an effect on accuracy: %s points",
                  number_change(points, gain.mean, gain.low, gain.high).text);
     return is_decided;
 }
@@ -385,7 +384,7 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
                                         : number_change(100, ratio->mean - 1, ratio->low - 1, ratio->high - 1);
         if (ratio->low > 0.97 && ratio->high < 1.03) flat = ", flat: it saves no time";
         else if (is_doubtful) flat = ", on a machine that was not quiet";
-        snprintf(out, 520, "%s has no proven effect on mean %s compared with %s (%s %s%s)", name, axis, first,
+        snprintf(out, 520, "%s has no significant effect on mean %s compared with %s (%s %s%s)", name, axis, first,
                  text.text, ratio->mean >= 2 ? "times" : "%", flat);
         return;
     }
@@ -536,8 +535,8 @@ const char *stages_unknown_text(const struct report *report) {
     if (report_has_stages(report)) return NULL;
     for (size_t i = 0; i < report->results->count; i++)
         if (report->results->files[i].outside.pairs && isfinite(report->results->files[i].outside.ms))
-            return "stage times cannot be measured from outside a server, except for the cost of an image";
-    return "stage times cannot be measured from outside a server";
+            return "a client cannot measure a server's stages, except for the cost of an image";
+    return "a client cannot measure a server's stages";
 }
 /* The cost of an image, which twins measure from outside a server. */
 static void find_image_cost(struct report *report) {
@@ -639,7 +638,7 @@ static void find_idle(struct report *report) {
     if (known)
         text_list_add(&report->findings, "the device is idle for %s of its stages' time%s: %s%s",
                       shares_text(least, most, shares), set_text(known, report->results->count, set),
-                      bound_count ? "bound by the host, so faster kernels would not help much"
+                      bound_count ? "bound by the host, so faster kernels would gain little"
                                   : "not bound by the host",
                       set_text(bound_count ? bound_count : known, known, host_bound));
     else if (gpus)

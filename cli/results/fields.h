@@ -407,7 +407,7 @@ struct fidelity {
     ROW(S, TEXT, chosen_config, "with --choices: the configuration of the grid that ran, by the name of its file", \
         .is_optional = 1) \
     ROW(S, NUMBER, overhead_ms, \
-        "with --choices: given time for choosing; T_total and TTFT include it, but no stage and not unaccounted", \
+        "with --choices: the policy's overhead_ms; T_total and TTFT include it, but no stage and not unaccounted", \
         .unit = "ms", .most = FIELD_MS_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "server only: the image as sent", .of = &SENT_IMAGE, \
@@ -456,7 +456,7 @@ struct fidelity {
         .null = "not known") \
     ROW(S, NUMBER, client_wait_percent, "share of the block in which that thread waited for a processor", .digits = 1, \
         .null = "not known") \
-    ROW(S, INT, other_requests, "requests from others that the server finished or had meanwhile, by its metrics", \
+    ROW(S, INT, other_requests, "other clients' requests that the server finished or was serving meanwhile, by its metrics", \
         .most = LINE_COUNT_MAX, .null = "not known")
 #define LOAD_LINE_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, "file name of the configuration") \

@@ -326,7 +326,7 @@ static int match_lines(struct score_job *job) {
         apart += line->has_other_answers;
     }
     if (code) return code;
-    tell(job, "ids of no sample with an answer", &job->unknown);
+    tell(job, "ids that match no answered sample", &job->unknown);
     tell(job, "ids with several scores, so their samples get none", &job->repeated);
     if (apart)
         complain(0, "%s: %zu line%s without \"config\" score%s samples that configurations answered differently; each "

@@ -162,7 +162,7 @@ const char *scoring_read(struct scoring *scoring, int metric, const vp_json *jso
     sample->answer_index = trouble ? -1 : scoring_index(scoring, &labels, json, object);
     text_list_free(&labels);
     if (trouble) return trouble;
-    if (sample->answer_index == -2) return "\"answer\" (or \"answer_index\") is none of the options";
+    if (sample->answer_index == -2) return "\"answer\" (or \"answer_index\") is not one of the options";
     sample->question_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "question_type")));
     return read_references(scoring, metric, json, object);
 }

@@ -573,7 +573,7 @@ static int index_has_taken_load(struct journal_index *index, int32_t file, int64
 /* Reports a skipped line; the first two of a journal are reported with their offsets. */
 static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, line_kind kind) {
     if (index->is_read_again || index->damaged++ >= 2) return;
-    complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and left out%s", file->path, (long long)file->lines,
+    complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and skipped%s", file->path, (long long)file->lines,
              (long long)at,
              kind == LINE_DAMAGED ? "damaged" : "out of place (it repeats a line, or a line that it needs is damaged)",
              kind == LINE_NOISE || kind == LINE_LOAD ? "" : "; its point is measured again");
@@ -684,7 +684,7 @@ int index_sort(struct journal_index *index) {
         set->first = 0;
         for (size_t k = 1; k < set->count; k++)
             if (set->entries[k]->id == set->entries[k - 1]->id)
-                return complain(EXIT_USAGE, "%s and %s both contain sample %lld of %s: they are not parts of one sweep",
+                return complain(EXIT_USAGE, "%s and %s both contain sample %lld of %s: they do not belong to the same sweep",
                                 index->files[set->entries[k - 1]->file].path, index->files[set->entries[k]->file].path,
                                 (long long)set->entries[k]->id, set->data.task);
     }
@@ -748,7 +748,7 @@ int journal_open(struct journal *journal, struct journal_index *index) {
     journal->end = index->files[0].end;
     journal->synced_ns = vp_clock_ns();
     if (fstat(journal->fd, &info) == 0 && info.st_size > journal->end)
-        print_note("vlmprof: %s: the last line is cut off and left out\n", journal->path);
+        print_note("vlmprof: %s: the last line is cut off and skipped\n", journal->path);
     return ftruncate(journal->fd, (off_t)journal->end) ? journal_fail(journal) : 0;
 }
 

@@ -513,7 +513,7 @@ static void print_plan_resolution(const struct estimate *estimate) {
         print_plain("resolution  %zu samples distinguish accuracies that differ by %.0f percentage points or more (%d "
                     "questions on which only one side is right)\n",
                     estimate->fewest, 100.0 * MCNEMAR_LEAST / (double)estimate->fewest, MCNEMAR_LEAST);
-    else print_plain("resolution  %zu samples are too few to distinguish two accuracies\n", estimate->fewest);
+    else print_plain("resolution  %zu samples are too few to distinguish accuracies\n", estimate->fewest);
     if (isfinite(resolution->mean))
         print_plain(
             "            %s mean latencies that differ by %.2g %%, P50s by %.2g %% (spread between runs: %.2g %%; "
@@ -522,8 +522,7 @@ static void print_plan_resolution(const struct estimate *estimate) {
             100 * resolution->p50, 100 * estimate->variation);
     if (estimate->fewest < PLAN_SAMPLES_ENOUGH)
         print_plain(
-            "warning     fewer than %d samples: accuracies of neighbouring configurations may differ by less than the "
-            "noise; %s\n",
+            "warning     fewer than %d samples: similar configurations may differ in accuracy by less than the noise; %s\n",
             PLAN_SAMPLES_ENOUGH,
             estimate->fewest < estimate->plan->settings.data.num_samples ? "the data have no more"
                                                                          : "raise --num_samples");

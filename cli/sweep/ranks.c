@@ -56,7 +56,7 @@ static int check_parts(const struct journal_index *index) {
     for (int32_t i = 1; i < index->file_count; i++) {
         const struct index_file *file = &index->files[i];
         if (file->world_size != first->world_size)
-            return complain(EXIT_USAGE, "%s is from %lld processes, %s from %lld: they are not parts of one sweep",
+            return complain(EXIT_USAGE, "%s is from %lld processes, %s from %lld: they do not belong to the same sweep",
                             first->path, (long long)first->world_size, file->path, (long long)file->world_size);
         if (index_rank(index, file->rank) != file)
             return complain(EXIT_USAGE, "%s and %s are both from rank %lld: they overlap",

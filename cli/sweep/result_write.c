@@ -795,7 +795,7 @@ static void add_twins(struct document *document, const struct summaries *all) {
         const double unknown = (double)NAN;
         if (!twins->pairs) continue;
         if (!cells)
-            cells = document_table(document, "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
+            cells = document_table(document, "image cost, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
         add_name(cells, &all->items[i]);
         CELLS(cells, number_whole(twins->pairs).text,
               number_measured(twins->difference.median, twins->difference.low, twins->difference.high).text,

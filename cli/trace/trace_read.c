@@ -222,7 +222,7 @@ static size_t malformed_end(struct trace_input *in, value_end *end, vp_error *er
 /* Reads the next event into in->json; one that is not JSON is counted, and in->json is null. Returns 0, ENDS_EARLY or
  * an exit code. */
 static int read_event(struct trace *trace, struct trace_input *in) {
-    vp_error error = {VP_ERR_FORMAT, -1, "", "its end is not found"}, other;
+    vp_error error = {VP_ERR_FORMAT, -1, "", "its end was not found"}, other;
     value_end end = input_value(in);
     if (end == VALUE_WHOLE) {
         const vp_result result = parse_json(&in->json, in->value.data, in->value.bytes, &error);

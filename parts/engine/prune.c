@@ -241,7 +241,7 @@ vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *reque
             return vk_refuse(error, VP_ERR_UNSUPPORTED, prune,
                              "methods are published for one image per prompt, and this prompt has several");
         if (!config->vit_block_count)
-            return vk_refuse(error, VP_ERR_UNSUPPORTED, prune, "this model reads text only: it has no image tokens");
+            return vk_refuse(error, VP_ERR_UNSUPPORTED, prune, "this model accepts only text: it has no image tokens");
         if (made.tokens > request->input_count)
             return vk_refuse(error, VP_ERR_RANGE, prune, "more image tokens than are in the prompt");
         if (made.tokens) result = vk_plan_method(config, request, &made, error);

@@ -46,7 +46,7 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         return vp_error_set(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
     if (vk_check_images(config, request, error) != VP_OK) return VP_ERR_RANGE;
     if (request->views && !config->vit_block_count)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "request views", "this model reads text only");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "request views", "this model accepts only text");
     if (request->top_k < (config->expert_count > 0) || request->top_k > config->expert_count) {
         if (config->expert_count)
             snprintf(text, sizeof text, "is %d; this model has %d experts", request->top_k, config->expert_count);

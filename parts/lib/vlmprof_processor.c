@@ -202,7 +202,7 @@ static vp_result vp_impl_processor_qwen(vp_processor *processor, const vp_json *
             result = vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is not a pixel count up to 100 million");
         else if (vp_json_get(json, 0, "size") != VP_JSON_NONE
                  && !vp_impl_processor_has(processor, (vp_family_slot)slot))
-            result = vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is missing, also as an edge of size");
+            result = vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is missing, and so is an edge in size");
     }
     if (result == VP_OK) result = vp_family_set_number(&processor->family, "patch_size", geometry->patch_px, error);
     return result == VP_OK ? vp_family_set_number(&processor->family, "merge_size", geometry->pool, error) : result;
@@ -328,7 +328,7 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
     if (!processor || !layout || width_px < 1 || height_px < 1)
         return vp_error_set(error, VP_ERR_RANGE, -1, "picture", "processor or layout is NULL, or the image is empty");
     if (!vp_processor_placeholder(processor->kind))
-        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text only");
+        return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, "image", "this model accepts only text");
     made.width_px = width_px;
     made.height_px = height_px;
     if (processor->kind == VP_PROCESSOR_LLAVA) {

@@ -161,7 +161,7 @@ def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
 
 
 def policy(document: Union[results.PathLike, Dict[str, Any]], figure: Any = None) -> Any:
-    """What `vlmprof policy --json` found, a file or what vlmprof.run(["policy", folder]) returned: accuracy over the
+    """The result of `vlmprof policy --json`: a file, or what vlmprof.run(["policy", folder]) returned: accuracy over the
     budgets; with --budget_ms points with 95 % intervals. Policies beyond their budget are left out."""
     found = document if isinstance(document, dict) else json.loads(Path(document).read_text(encoding="utf-8"))
     if found.get("schema") != "vlmprof-policy-1":

@@ -542,13 +542,12 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
                       verdict->fit_offset ? fits_text.data : "");
         break;
     case AUDIT_SHARE:
-        text_list_add(out, "more or fewer everywhere: the server counts %+.1f %% at all sizes; it may bill tokens with "
-                           "a factor, resize images by %+.1f %% per side before its own rule, or have another patch "
+        text_list_add(out, "more or fewer everywhere: the server counts %+.1f %% at all sizes; it may multiply the tokens that it bills, resize images by %+.1f %% per side before its own rule, or have another patch "
                            "size or merge: compare its preprocessor_config.json (vlmprof tile --checkpoint)",
                       100 * (verdict->share - 1), 100 * (sqrt(verdict->share) - 1));
         break;
     case AUDIT_UNEXPLAINED:
-        text_list_add(out, "unknown: no other value of a key of %s and no other family gives these counts%s", family,
+        text_list_add(out, "unknown: neither another limit of %s nor another family gives these counts%s", family,
                       square.data);
         break;
     default: break;
@@ -579,5 +578,5 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
     if (verdict->without_effect)
         text_list_add(out, "without the knobs, the server's counts are the same: %s",
                       verdict->without_effect == AUDIT_BY_RULE ? "by the rule, they change nothing at these sizes"
-                                                               : "it already seems to be configured like this");
+                                                               : "the server already seems to be configured this way");
 }

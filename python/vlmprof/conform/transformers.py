@@ -47,7 +47,7 @@ def _watch(model: Any, seen: Dict[str, Any], windows: List[Any]) -> None:
         if path and module is not None:
             module.register_forward_hook(keep(name, path.startswith("<")), with_kwargs=True)
         else:
-            print(f"{type(model).__name__}: the module of the {name} is unknown, so it is not seen", file=sys.stderr)
+            print(f"{type(model).__name__}: the module of the {name} is unknown, so its values cannot be captured", file=sys.stderr)
 
 
 def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str = "float32",
@@ -61,7 +61,7 @@ def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str 
                           f"({error})") from None
     is_blind = not hasattr(transformers.AutoConfig.from_pretrained(model), "vision_config")
     if is_blind and image:
-        raise ValueError(f"{model} reads text only: omit --image")
+        raise ValueError(f"{model} accepts only text: omit --image")
     loader = transformers.AutoModelForCausalLM if is_blind else transformers.AutoModelForImageTextToText
     processor = (transformers.AutoTokenizer if is_blind else transformers.AutoProcessor).from_pretrained(model)
     network = loader.from_pretrained(model, dtype=getattr(torch, dtype), attn_implementation="eager").eval()

@@ -89,7 +89,7 @@ def open_source(source: PathLike, image_dir: Optional[PathLike] = None, dataset_
 
 
 def read(source: PathLike, **options: Any) -> List[Sample]:
-    """All samples of a data set, also the unusable ones, whose `error` says why. Options as for open_source."""
+    """All samples of a data set, including the unusable ones, whose `error` says why. Options as for open_source."""
     return list(open_source(source, **options).samples)
 
 
@@ -158,7 +158,7 @@ def _placed(sample: Sample) -> List[Dict[str, Any]]:
 
 
 class Report(NamedTuple):
-    """What convert did: samples written, why others were left out (reason: rows), and the scoring rules."""
+    """The result of convert: samples written, why others were skipped (reason: rows), and the scoring rules."""
     written: int
     left_out: Dict[str, List[int]]
     rules: Counter[str]

@@ -56,7 +56,7 @@ def picture_format(data: bytes) -> str:
 
 @dataclass
 class Sample:
-    """What is asked, with the text that is sent after the pictures."""
+    """The question, with the text that is sent after the pictures."""
     row: int
     id: Union[int, str]
     question: Optional[str] = None  # as in the data

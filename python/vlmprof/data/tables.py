@@ -28,7 +28,7 @@ def python_list(text: str) -> Optional[List[str]]:
 # ---- VLMEvalKit
 
 def read_tsv(path: Path, separator: str) -> List[Row]:
-    """The rows of a table, with cells printed as pandas and Python print them; missing cells are left out."""
+    """The rows of a table, with cells printed as pandas and Python print them; missing cells are omitted."""
     try:
         import pandas as pd
     except ImportError:

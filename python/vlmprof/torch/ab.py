@@ -1,4 +1,4 @@
-"""Two ways to run the same thing: is one slower? Alternating runs, with a control of the first against itself."""
+"""Is one of two ways to run the same thing slower? Alternating runs, with a control of the first against itself."""
 from __future__ import annotations
 
 import math
@@ -17,7 +17,7 @@ LEVEL = 0.998  # of the intervals: 20 comparisons of equal things should find no
 
 @dataclass
 class AB:
-    """What ab found. Changes are B's time relative to A's, in percent; intervals have the confidence level LEVEL."""
+    """The result of ab. Changes are B's time relative to A's, in percent; intervals have the confidence level LEVEL."""
     verdict: str  # "slower", "faster", "no difference" or "unclear", if A differs from itself
     change_percent: float
     interval: Tuple[float, float]

@@ -1,4 +1,4 @@
-"""A sweep of a torch model: result files of an engine of its own (vlmprof help library), which report, best, fit and compare read."""
+"""Sweeps of a torch model, with result files like those of any other engine (vlmprof help library), which report, best, fit and compare read."""
 from __future__ import annotations
 
 import contextlib

@@ -44,7 +44,7 @@ class Request:
 
     @property
     def unaccounted_ns(self) -> int:
-        """The total less all stages."""
+        """The total minus all stages."""
         return self.total_ns - sum(self.stages.values())
 
     @property
