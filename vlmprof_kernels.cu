@@ -1611,7 +1611,8 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
         return vp_error_set(error, VP_ERR_RANGE, -1, setup->gemm, "--gemm selects a CPU kernel; a GPU uses cuBLAS");
     if (setup->gpu & VP_GPU_LIBRARY && setup->gpu & (VP_GPU_DEPENDENT | VP_GPU_WGMMA | VP_GPU_TUNED))
         return vp_error_set(error, VP_ERR_RANGE, -1, "--gpu",
-                            "library does not use the kernels that dependent, wgmma and tuned change: remove these words");
+                            "library does not use the kernels that dependent, wgmma and tuned change: remove these "
+                            "words");
     if (info.compute_major * 10 + info.compute_minor < VK_CAPABILITY_MIN) {
         snprintf(text, sizeof text, "%.80s has compute capability %d.%d; vlmprof needs 8.0 (bf16)", info.name,
                  (int)info.compute_major, (int)info.compute_minor);

@@ -298,7 +298,8 @@ static void served_warn(const struct options *options, struct served_run *state)
         new_count += served->is_new_connection;
         if (is_given(options, "ignore_eos") && served->usage.completion_tokens >= 0
             && served->usage.completion_tokens != wanted)
-            text_list_add(&state->timed.warnings, "run %d: --ignore_eos had no effect: the answer has %lld of %lld tokens", i + 1,
+            text_list_add(&state->timed.warnings, "run %d: --ignore_eos had no effect: the answer has %lld of %lld "
+                                                  "tokens", i + 1,
                           (long long)served->usage.completion_tokens, (long long)wanted);
     }
     if (new_count)

@@ -18,7 +18,7 @@ static const struct option_spec POLICY_OPTIONS[] = {
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL,
      "latency budget in ms; without it, the gain is shown for a range of mean budgets"},
     {"budget", CHOICE, "WHAT", "mean", 0, 0, "mean each p95",
-     "what must not exceed --budget_ms: the mean latency, the latency of each sample, or the P95", .needs = "budget_ms"},
+     "what must not exceed --budget_ms: the mean latency, that of each sample, or the P95", .needs = "budget_ms"},
     {"by", TEXTS, "FIELD...", NULL, 0, 0, NULL,
      "fit a lookup to fields that are known before a request: record fields (kind, difficulty, ..), or image_pixels, "
      "aspect, text_tokens, image_tokens (at the largest image setting); numbers are split at quantiles"},

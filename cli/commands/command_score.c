@@ -15,7 +15,8 @@ static const struct option_spec SCORE_OPTIONS[] = {
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
      "scoring rule: vqa_seed, vqa_official, em, anls, mc, mmmu, cider ..; pass an unknown name to list all"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
-     "how predictions are cleaned: rule (the rule's own way; captions: built-in tokenizer), none, last (the last line), frequent (the most frequent line), run (as in a sweep)"},
+     "how predictions are cleaned: rule (the rule's own way; captions: built-in tokenizer), none, last (the last "
+     "line), frequent (the most frequent line), run (as in a sweep)"},
     RULED_GROUP("scores from other scorers, for result files or a sweep's folder", .excludes = "metric clean"),
     {"predictions", FLAG, NULL, NULL, 0, 0, NULL,
      "print the answers, one JSON object per line: id, sample_id, config, prediction, and the sample's record",

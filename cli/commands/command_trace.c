@@ -227,7 +227,8 @@ static void print_trace_summary(const struct trace_tables *tables) {
         print_plain(trace->unknown.count > 1 ? ", ..\n" : "\n");
     }
     if (tables->repeated_ids)
-        print_plain("ids       of %lld device slice%s occur in several processes, so no operation is assigned to them\n",
+        print_plain("ids       of %lld device slice%s occur in several processes, so no operation is assigned to "
+                    "them\n",
                     (long long)tables->repeated_ids, plural_s(tables->repeated_ids));
     if (tables->overlaps)
         print_plain("overlaps  %lld slices of host threads overlap without nesting\n", (long long)tables->overlaps);

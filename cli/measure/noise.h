@@ -12,8 +12,8 @@ void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading);
 
 const char *noise_advice_sweep(double runs_per_sample); /* advises more runs only if there were few; NaN: not known */
 #define NOISE_ADVICE_COMPARE \
-    "latencies measured while other programs ran get a verdict only if they differ by more than such programs can cause: " \
-    "sweep again on a quiet machine; --force noise compares them anyway"
+    "latencies measured while other programs ran get a verdict only if they differ by more than such programs can " \
+    "cause: sweep again on a quiet machine; --force noise compares them anyway"
 #define NOISE_ADVICE_RUN "stop other programs and run again, with more --num_runs"
 
 /* ---- costs hidden by noise */

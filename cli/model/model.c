@@ -20,7 +20,7 @@ static const struct model_rules *rules_of(const vp_model_config *config) {
 int model_is_blind(const struct model *model) { return !model->config.vit_block_count; }
 int check_image_count(const struct model *model, int32_t image_count) {
     const char *why = image_count > 1 ? model->rules->one_image(model) : NULL;
-    return why ? complain(EXIT_USAGE, "%s: %d images, but this model accepts only one: %s", model->name, image_count, why) : 0;
+    return why ? complain(EXIT_USAGE, "%s: %d images, but only one is possible: %s", model->name, image_count, why) : 0;
 }
 void cuts_free(struct cuts *cuts) {
     FREE_ALL(cuts->each, cuts->views);

@@ -22,7 +22,7 @@ static int molmo_load(struct model *model, const char *what, const vp_json *conf
     (void)config;
     (void)preprocessor;
     if (vp_tokenizer_bos(model->tokenizer) >= 0)
-        return complain(EXIT_INPUT, "%s: the template puts a token before the text, which no Molmo tokenizer does", what);
+        return complain(EXIT_INPUT, "%s: the template puts a token before the text; no Molmo tokenizer does", what);
     vp_result result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error);
     return result == VP_OK ? check_ids(model, what) : complain_result(EXIT_INPUT, what, result, &error);
 }

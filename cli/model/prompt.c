@@ -125,8 +125,7 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
                         .rng_seed = (uint32_t)(lot & UINT32_MAX)};
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
         return vp_error_set(error, VP_ERR_RANGE, -1, "",
-                            "seed + index exceeds 4294967295, which RandomState does not "
-                            "accept");
+                            "seed + index exceeds 4294967295, which RandomState does not accept");
     /* a file with this name can contain other questions */
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_SCIENCE && !fields->has_options && !fields->dataset) {
         if (!prompt.style) prompt.style = prompt.dataset->style;

@@ -385,7 +385,8 @@ int measurements_make(int64_t num_experts, const struct results *results, int64_
             return complain(EXIT_INPUT, "%s is from a policy, whose samples have different knobs: fit a grid's files",
                             results->files[i].path);
         else if (results->files[i].is_served)
-            return complain(EXIT_INPUT, "%s comes from a server: its stages cannot be measured by a client, so no latency model can be fitted to them; report, best and compare read such files",
+            return complain(EXIT_INPUT, "%s comes from a server: its stages cannot be measured by a client, so no "
+                                        "latency model can be fitted to them; report, best and compare read such files",
                             results->files[i].path);
     if ((code = check_same(results)) != 0 || (code = check_columns(results)) != 0
         || (code = number_experts(num_experts, results, experts)) != 0)

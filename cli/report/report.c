@@ -174,7 +174,9 @@ static void warn_of_units(struct report *report) {
         most = fmax(most, sum);
     }
     if (wrong)
-        text_list_add(&report->warnings, "vision, prefill and decode add up to %.3g times T_total in %zu of %zu configurations: check that all times are in ms", most, wrong, report->results->count);
+        text_list_add(&report->warnings, "vision, prefill and decode add up to %.3g times T_total in %zu of %zu "
+                                         "configurations: check that all times are in ms",
+                      most, wrong, report->results->count);
 }
 static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0;
@@ -199,7 +201,7 @@ static void warn_of_samples(struct report *report) {
         }
     }
     if (least < 500)
-        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: a reliable front needs at least 500", least,
+        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: a front needs at least 500", least,
                       plural_s((int64_t)least));
     if (p95 || p99) {
         char more[64] = "";

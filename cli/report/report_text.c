@@ -191,7 +191,8 @@ static void write_outside(struct document *document, const struct report *report
         char name[160];
         if (!report->results->files[i].is_served || !outside->pairs) continue;
         if (!list) {
-            document_text(document, BLOCK_HEADING, "E1: the cost of an image, measured by the client, ms; medians of pairs");
+            document_text(document, BLOCK_HEADING, "E1: the cost of an image, measured by the client, ms; medians of "
+                                                   "pairs");
             list = document_table(
                 document,
                 "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out|basis");
@@ -361,7 +362,8 @@ static const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
                ? "above a roof: some of the counted bytes came from caches, not memory, or the given roof is lower "
                  "than the device's"
-               : "above a roof: some of the counted bytes came from caches, not memory, and these roofs are what larger stages reach, not the device's limits";
+               : "above a roof: some of the counted bytes came from caches, not memory, and these roofs are what "
+                 "larger stages reach, not the device's limits";
 }
 /* A rate as a share of a roof. If the roof is the best stage itself, that stage is marked, not shown as 100 %. */
 static struct number_text roof_share(const struct report *report, double rate, double roof) {
@@ -417,7 +419,8 @@ static void write_curves(struct document *document, const struct report *report,
         if (report->curves.items[i].group != group) continue;
         if (!list) {
             document_text(document, BLOCK_HEADING,
-                          "E1: scaling of %s: ms against the quantity that should determine it, straight-line fits [95 %% interval]",
+                          "E1: scaling of %s: ms against the quantity that should determine it, straight-line fits "
+                          "[95 %% interval]",
                           report->results->files[report->results->groups[group].first].dataset_name);
             list = document_table(document, "latency|against|of|slope|unit|at 0, ms|R2|points");
         }
@@ -596,7 +599,8 @@ static void write_knob_fronts(struct document *document, const struct report *re
     document_text(document, BLOCK_HEADING, "E2: fronts with one knob fixed");
     document_text(
         document, BLOCK_LINE,
-        "area dominated by the front, up to the slowest and the least accurate configuration, as %% of the whole front's");
+        "area dominated by the front, up to the slowest and the least accurate configuration, as %% of the whole "
+        "front's");
     struct text_list *table = document_table(document, "fixed|points|area %|fastest|most accurate");
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];

@@ -456,7 +456,8 @@ struct fidelity {
         .null = "not known") \
     ROW(S, NUMBER, client_wait_percent, "share of the block in which that thread waited for a processor", .digits = 1, \
         .null = "not known") \
-    ROW(S, INT, other_requests, "other clients' requests that the server finished or was serving meanwhile, by its metrics", \
+    ROW(S, INT, other_requests, "other clients' requests that the server finished or was serving meanwhile, by its " \
+                                "metrics", \
         .most = LINE_COUNT_MAX, .null = "not known")
 #define LOAD_LINE_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, "file name of the configuration") \

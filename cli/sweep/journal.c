@@ -684,7 +684,8 @@ int index_sort(struct journal_index *index) {
         set->first = 0;
         for (size_t k = 1; k < set->count; k++)
             if (set->entries[k]->id == set->entries[k - 1]->id)
-                return complain(EXIT_USAGE, "%s and %s both contain sample %lld of %s: they do not belong to the same sweep",
+                return complain(EXIT_USAGE, "%s and %s both contain sample %lld of %s: they do not belong to the same "
+                                            "sweep",
                                 index->files[set->entries[k - 1]->file].path, index->files[set->entries[k]->file].path,
                                 (long long)set->entries[k]->id, set->data.task);
     }

@@ -522,7 +522,8 @@ static void print_plan_resolution(const struct estimate *estimate) {
             100 * resolution->p50, 100 * estimate->variation);
     if (estimate->fewest < PLAN_SAMPLES_ENOUGH)
         print_plain(
-            "warning     fewer than %d samples: similar configurations may differ in accuracy by less than the noise; %s\n",
+            "warning     fewer than %d samples: similar configurations may differ in accuracy by less than the noise; "
+            "%s\n",
             PLAN_SAMPLES_ENOUGH,
             estimate->fewest < estimate->plan->settings.data.num_samples ? "the data have no more"
                                                                          : "raise --num_samples");

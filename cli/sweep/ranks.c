@@ -110,9 +110,8 @@ int ranks_merge(struct journal_index *index, const char *folder, int partial, st
     if ((missing = missing_points(index)) > 0 && !partial)
         return complain(
             EXIT_WORK,
-            "not merged: %lld points are missing because their lines are damaged; run the same sweep command "
-            "again, or merge with "
-            "--partial",
+            "not merged: %lld points are missing because their lines are damaged; run the same sweep command again, or "
+            "merge with --partial",
             (long long)missing);
     return results_write(index, folder, results);
 }

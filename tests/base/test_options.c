@@ -130,7 +130,7 @@ static void test_usage(void) {
     REFUSED("run -p a", 2, "--model DIR");
     REFUSED("run -p a --synthetic tiny --model x", 2, "--model and --synthetic cannot be used together");
     REFUSED("run --synthetic tiny", 2, "-p TEXT");
-    REFUSED("run a.png b.png -p a --synthetic tiny", 2, "at most one is possible");
+    REFUSED("run a.png b.png -p a --synthetic tiny", 2, "only one is possible");
     REFUSED("run -p a --synthetic tiny --style vqa2 --raw_prompt", 2, "cannot be used together");
     REFUSED("run -p 'a\xff' --synthetic tiny", 2, "UTF-8");
     REFUSED("run -p a --style '\xc0\x80' --synthetic tiny", 2, "UTF-8");

@@ -103,7 +103,7 @@ static void test_ends(void) {
         program = line;
         check_note(run("%s", commands[i]) == 5, __FILE__, __LINE__, "%s: exit %d", commands[i], last.code);
         program = kept;
-        check_note(last.err && strstr(last.err, "stdout cannot be written: No space left"), __FILE__, __LINE__, "%s: %s", commands[i], last.err ? last.err : "");
+        check_note(last.err && strstr(last.err, "cannot write to stdout: No space left"), __FILE__, __LINE__, "%s: %s", commands[i], last.err ? last.err : "");
     }
     check_case("a file size limit (RLIMIT_FSIZE): exit 5, no signal, and the sweep resumes later");
     snprintf(line, sizeof line, "bash -c 'ulimit -f 2; \"$@\"' sh %s", kept);

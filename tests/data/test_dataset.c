@@ -442,7 +442,7 @@ static void test_plan(void) {
 }
 static void test_same_rejections(void) {
     static const struct { const char *text, *words; } bad[] = {
-        {"[{\"question\": \"a?\"}]", "expected JSONL ({\"question\": .., \"image\": ..} in each line), VQA v2's questions file or a folder of images; "
+        {"[{\"question\": \"a?\"}]", "expected JSONL ({\"question\": .., \"image\": ..} on each line), VQA v2's questions file or a folder of images; "
                                        "python -m vlmprof.data FILE"},
         {"index\tquestion\n1\ta?\n", "expected JSONL"}, {"PAR1....", "expected JSONL"}, {"{\"data\": [{\"question\": \"a?\"}]}", "expected JSONL"},
         {"", "the file is empty"},
@@ -462,8 +462,8 @@ static void test_same_rejections(void) {
         {"{\"question\": \"a?\", \"answers\": [true]}\n", "line 1: \"answers\" must be a text, a number or a list of them"},
         {"{\"question\": \"a?\", \"answer\": true}\n", "line 1: \"answer\" must be a text"},
         {"{\"question\": \"a?\", \"answers\": [\"yes\", null]}\n", "\"answers\" must be a text"},
-        {"{\"question\": \"a?\", \"options\": [\"x\", \"y\"], \"answer\": 7}\n", "line 1: \"answer\" (or \"answer_index\") is none of the options"},
-        {"{\"question\": \"a?\", \"options\": [\"x\", \"y\"], \"answer\": \"(C)\"}\n", "is none of the options"},
+        {"{\"question\": \"a?\", \"options\": [\"x\", \"y\"], \"answer\": 7}\n", "line 1: \"answer\" (or \"answer_index\") is not one of the options"},
+        {"{\"question\": \"a?\", \"options\": [\"x\", \"y\"], \"answer\": \"(C)\"}\n", "is not one of the options"},
         {"{\"question\": \"a?\", \"options\": \"x or y\", \"answer\": \"x\"}\n", "line 1: \"options\" (or \"choices\") must be a list of texts"},
         {"{\"question\": \"a?\", \"choices\": {\"label\": [\"A\"], \"text\": [\"x\", \"y\"]}, \"answer\": \"A\"}\n", "must be a list of texts"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -596,7 +596,7 @@ static void test_several_images(void) {
     check_case("a model that takes one image fails samples with several, with the reason");
     cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
         "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
-    CHECK(last.err && strstr(last.err, "2 images, but at most one is possible: Molmo's published preprocessing accepts only one image per prompt"));
+    CHECK(last.err && strstr(last.err, "2 images, but only one is possible: Molmo's published preprocessing accepts only one image per prompt"));
     check_case("report --by: the accuracy of each value of a field");
     CHECK_INT(cli("report --by question %F/several"), 0);
     CHECK(last.out && strstr(last.out, "Accuracy by question") && strstr(last.out, "What differs?"));

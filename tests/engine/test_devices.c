@@ -108,7 +108,7 @@ static void test_library(void) {
         remove_folder(in_folder("here"));
         remove_folder(in_folder("there"));
     }
-    REFUSED("run -p a --synthetic tiny --device cuda --gpu library tuned", 2, "library uses nothing that dependent, wgmma or tuned change");
+    REFUSED("run -p a --synthetic tiny --device cuda --gpu library tuned", 2, "library does not use the kernels that dependent, wgmma and tuned change");
 }
 /* The message of a failing kernel: what was sent, and what to do. A model without experts never launches a kernel of wgmma. */
 static void test_ways_out(void) {

@@ -896,7 +896,7 @@ static void test_rejected(void) {
     free_output(&o);
     m.config.vit_block_count = 0;
     CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_ERR_UNSUPPORTED);
-    CHECK(strstr(error.text, "reads text only"));
+    CHECK(strstr(error.text, "accepts only text"));
     free_input(&in);
     close_model(&m);
 }

@@ -481,7 +481,7 @@ static void test_other_models(void) {
     CHECK_INT(cli("run " OTHER "llava/checkpoint -p hi --max_new_tokens 2 --profile"), 0);
     program = kept;
     check_case("run: options that other models do not support");
-    REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE reads only text");
+    REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE accepts only text");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --style vqa2", 2, "--style");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --top_k 9", 2, "8 experts");
     REFUSED("run " OTHER "llava/checkpoint -p a --top_k 1", 2, "--top_k: LLaVA has no experts");

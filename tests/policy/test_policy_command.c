@@ -115,7 +115,7 @@ static void test_words(void) {
     write_file_of("holes", (made){.tier = "high", .top_k = 8, .samples = SAMPLES, .failed = 3, .lacks_kind = 7, .ms = 200});
     write_file_of("holes", (made){.tier = "high", .top_k = 4, .samples = SAMPLES - 20, .lacks_kind = 7, .ms = 190});
     CHECK_INT(run("policy %%F/holes --budget_ms 150 --by kind"), 0);
-    CHECK(strstr(last.out, "3 of 840 points failed") && strstr(last.out, "20 samples are left out") && strstr(last.out, "7 records lack kind"));
+    CHECK(strstr(last.out, "3 of 840 points failed") && strstr(last.out, "20 samples are excluded") && strstr(last.out, "7 records lack kind"));
     CHECK(strstr(last.out, "kind unknown"));
     check_case("no field of that name, one configuration, one sample, equal answers, a budget below the fastest");
     check_refused(run("policy %%F/two --budget_ms 120 --by colour"), 2, "the records' metadata have id, kind, number");

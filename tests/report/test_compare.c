@@ -117,7 +117,7 @@ static void test_not_quiet(void) {
     run("compare %%F/a %%F/b");
     CHECK(!strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, " INCONCLUSIVE comparisons are not shown; use --all to show them"));
     /* noise is the reason, so no number of samples and no margin is */
-    CHECK(strstr(last.out, " of the INCONCLUSIVE comparisons need a quieter machine; more samples would not settle them\n"));
+    CHECK(strstr(last.out, " of the INCONCLUSIVE comparisons need a quieter machine; more samples would not decide them\n"));
     CHECK(!strstr(last.out, "near the margin"));
     run("compare %%F/a %%F/b --all");
     CHECK(!strstr(last.out, "not shown; use --all"));
@@ -362,7 +362,7 @@ static void test_few(void) {
     write_sweep("a", &t);
     t.noise_seed = 3;
     write_sweep("b", &t);
-    EXITS(run("compare %%F/a %%F/b --margin 0.1"), 0, out, "more than 10,000 additional samples, which is not worth it");
+    EXITS(run("compare %%F/a %%F/b --margin 0.1"), 0, out, "more than 10,000 additional samples would be needed to decide ");
     t = truth_of(400, 3);
     t.size_count = t.top_k_count = 1;
     check_case("a change of accuracy far beyond the margin: the forecast is for this change, and McNemar's test decides");
@@ -388,13 +388,13 @@ static void test_few(void) {
              "{\"dataset_name\": \"made\", \"accuracy_metric\": \"em\", \"top_k\": 4, \"num_active_blocks\": 5, "
              "\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 351, \"accuracy\": 1}, "
              "{\"sample_id\": 1, \"T_total\": 340, \"accuracy\": 1}, {\"sample_id\": 2, \"T_total\": 2400, \"accuracy\": 1}]}");
-    EXITS(run("report %%F/e"), 0, out, "unning 5 blocks has no proven effect on mean T_total compared with 2 (13.7 [0.7, ");
+    EXITS(run("report %%F/e"), 0, out, "unning 5 blocks has no significant effect on mean T_total compared with 2 (13.7 [0.7, ");
     check_case("with few samples, no interval in report or best has zero width");
     t.samples = 3;
     t.block_count = 2;
     write_sweep("a", &t);
     CHECK_INT(run("report %%F/a"), 0);
-    CHECK(!strstr(last.out, "no effect") && strstr(last.out, "too few samples to find an effect on accuracy") && !strstr(last.out, "points [+0.00, +0.00]"));
+    CHECK(!strstr(last.out, "no effect") && strstr(last.out, "too few samples to detect an effect on accuracy") && !strstr(last.out, "points [+0.00, +0.00]"));
     CHECK_INT(run("best %%F/a --budget_ms 100000 --json"), 0);
     if (read_json(last.out)) {
         uint32_t interval = get(get(0, "best"), "accuracy_interval");

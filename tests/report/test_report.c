@@ -567,7 +567,7 @@ static void test_own_engine(void) {
         write_text(in_folder(i ? "twins/b.json" : "twins/a.json"), text);
         EXITS(run("report %%F/twins"), 0, out, i ? "\n  an image takes 10 to 30 ms, 50.0 % of the time to the first token" : "\n  an image takes 10 [9, 31] ms, 50.0 %");
         CHECK(strstr(last.out, i ? " ms per image token (line through 4 samples" : "all: no line over image tokens: all images have the same number: 64\n"));
-        CHECK(!strstr(last.out, "stage times cannot be measured from outside a server\n"));
+        CHECK(!strstr(last.out, "a client cannot measure a server's stages\n"));
     }
     check_case("a finding that ranks only some configurations says so; a CPU report does not speak of a device");
     truth t = truth_of(20, 2);
@@ -584,7 +584,7 @@ static void test_own_engine(void) {
     make_empty(in_folder("engine"));
     write_text(in_folder("engine/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 0.1, "
                "\"T_vision_total\": 40, \"T_LLM_prefill\": 50, \"T_LLM_decode\": 9}]}");
-    EXITS(run("report %%F/engine"), 0, out, "vision, prefill and decode add up to 990 times T_total in 1 of 1 configurations: are all times in ms?");
+    EXITS(run("report %%F/engine"), 0, out, "vision, prefill and decode add up to 990 times T_total in 1 of 1 configurations: check that all times are in ms");
     check_case("fit names what an engine's files lack");
     CHECK_INT(run("fit %%F/engine --output %%F/law.json"), 3);
     CHECK(strstr(last.err, "missing: output_tokens, actual_vision_tokens, actual_num_crops, input_text_tokens, total_sequence_length\n") != NULL);

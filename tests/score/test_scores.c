@@ -103,7 +103,7 @@ static void test_ids(void) {
     check_case("unknown, repeated and missing ids are counted and named; none is guessed");
     CHECK_INT(apply("{\"id\": \"a\", \"score\": 1}\n{\"id\": 7, \"score\": 1}\n{\"id\": \"7\", \"score\": 1}\n{\"id\": \"c\", \"score\": 1}\n"
                     "{\"id\": 99, \"score\": 1}\n", "b", ""), 0);
-    CHECK(last.err && strstr(last.err, "s.jsonl: ids of no sample with an answer: 2 (c, 99)"));
+    CHECK(last.err && strstr(last.err, "s.jsonl: ids that match no answered sample: 2 (c, 99)"));
     CHECK(last.err && strstr(last.err, "s.jsonl: ids with several scores, so their samples get none: 1 (7)"));
     CHECK(last.err && strstr(last.err, "s.jsonl: samples without a score: 4 (sample 1 of " LOW "1_blocks2, sample 3 of "));
     if (load_result(&d, "b", LOW_1)) {

@@ -126,7 +126,7 @@ static void test_readers(void) {
     char line[1000];
     check_case("report: models and members of the request are knobs, stages are reported as unknown");
     RUNS(0, "report %F/out");
-    CHECK(strstr(last.out, "unchanged model-a detail=low") && strstr(last.out, "stage times cannot be measured from outside a server"));
+    CHECK(strstr(last.out, "unchanged model-a detail=low") && strstr(last.out, "a client cannot measure a server's stages"));
     CHECK(strstr(last.out, "model x detail") && strstr(last.out, "model model-b at http://127.0.0.1:"));
     CHECK(!strstr(last.out, "idle") && !strstr(last.out, "differ in their model"));
     if (CHECK(cli_json("report %F/out --json", 0, &d))) {
@@ -146,7 +146,7 @@ static void test_readers(void) {
     snprintf(line, sizeof line, "score --predictions '%s'", result_of("out", "asis_model-b", "detail=high"));
     RUNS(0, line);
     RUNS(3, "fit %F/out");
-    CHECK(strstr(last.err, "comes from a server: its stages cannot be measured from outside") != NULL);
+    CHECK(strstr(last.err, "comes from a server: its stages cannot be measured by a client") != NULL);
     cli("compare %F/out %F/out --force noise");
     CHECK(strstr(last.out, "6 configurations") != NULL);
     remove_folder(in_folder("out"));
@@ -322,7 +322,7 @@ static void test_equal_servers(void) {
         RUNS(0, line);
         noticed += strstr(last.err, "the machine was not quiet") != NULL;
         RUNS(0, "report %F/out");
-        found += !strstr(last.out, "no proven effect on mean T_total");
+        found += !strstr(last.out, "no significant effect on mean T_total");
         remove_folder(in_folder("out"));
     }
     check_note(found <= 2 && noticed >= 18, __FILE__, __LINE__, "%d differences, %d times not quiet", found, noticed);

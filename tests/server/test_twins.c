@@ -314,7 +314,7 @@ static void test_sweep(void) {
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 15);
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
     CHECK_INT(run("report %%F/out"), 0);
-    CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "the cost of an image, measured from outside") != NULL);
+    CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "the cost of an image, measured by the client") != NULL);
     EXITS(run("report %%F/out --html"), 0, out, "T_image_outside against image tokens");
     check_case("a second run sends nothing; result files are rebuilt from the journal, word by word");
     before = check_read(result_of("out"), NULL);

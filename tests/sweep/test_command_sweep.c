@@ -260,9 +260,9 @@ static void test_full_plan(void) {
     check_case("--plan on a full disk");
     if (access("/dev/full", W_OK)) { check_skip("a full disk", "there is no /dev/full"); return; }
     CHECK_INT(cli_with(SWEEP GRID "--plan", NULL, "/dev/full", 0), 5);
-    CHECK(last.err_lines == 3 && strstr(last.err, "\nvlmprof: stdout cannot be written: No space left on device\n"));
+    CHECK(last.err_lines == 3 && strstr(last.err, "\nvlmprof: cannot write to stdout: No space left on device\n"));
     CHECK_INT(cli_with(SWEEP GRID "--plan --json", NULL, "/dev/full", 0), 5);
-    CHECK(last.err_lines == 3 && strstr(last.err, "\nvlmprof: stdout cannot be written: No space left on device\n"));
+    CHECK(last.err_lines == 3 && strstr(last.err, "\nvlmprof: cannot write to stdout: No space left on device\n"));
 }
 
 /* ---------------------------------------------------------------------------------------------------- load by other processes */
@@ -491,7 +491,7 @@ static void test_other_models(void) {
     check_other("tiny-gemma3", "--image_knob max_num_crops=1,2,4 --num_active_blocks_list 2 6", questions,
                 "questions_imgsizemax_num_crops2_topk0_blocks6.json", "Gemma 3", 0);
     check_case("sweep: knobs that other models do not have");
-    REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, but the model reads text only");
+    REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, but the model accepts only text");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2,
             "--tier_list: tiers exist only for Molmo models, not for LLaVA");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --vision_tokens_list 288", 2,

@@ -127,12 +127,12 @@ static void check_parts_refused(const char *words) {
     "\"seed\": 1, \"argv\": [], \"stamp_cost_ns\": 3, \"cold\": {}}}\n"
 static void test_parts(void) {
     const char *first = "parts/journal_rank0of2.jsonl", *second = "parts/journal_rank1of2.jsonl";
-    check_case("journals that are not parts of one sweep");
+    check_case("journals that do not belong to the same sweep");
     make_empty(in_folder("parts"));
     write_rank(first, 0, 2, "x", "");
     write_rank(second, 1, 3, "x", "");
     check_parts_refused("journal_rank0of2.jsonl is from 2 processes, ");
-    CHECK(strstr(room_said, "journal_rank1of2.jsonl from 3: they are not parts of one sweep") != NULL);
+    CHECK(strstr(room_said, "journal_rank1of2.jsonl from 3: they do not belong to the same sweep") != NULL);
     write_rank(second, 0, 2, "x", "");
     check_parts_refused("are both from rank 0: they overlap");
     write_rank(second, 1, 2, "y", "");

@@ -173,10 +173,10 @@ static void test_damage(void) {
         write_file(in_folder("out/journal.jsonl"), journal, bytes);
     }
     RUNS(0, GRID "--output_dir %F/out");
-    SAYS("is damaged and left out");
+    SAYS("is damaged and skipped");
     SAYS("out/journal.jsonl: line ");
-    at = strstr(last.err, "is damaged and left out");
-    CHECK(at && !strstr(at + 1, "is damaged and left out")); /* said once */
+    at = strstr(last.err, "is damaged and skipped");
+    CHECK(at && !strstr(at + 1, "is damaged and skipped")); /* said once */
     same_results(in_folder("whole"), in_folder("out"));
     CHECK_INT(cli("merge %F/out --quiet"), 0);
     same_results(in_folder("whole"), in_folder("out"));
@@ -187,7 +187,7 @@ static void test_damage(void) {
     if (CHECK(journal != NULL)) write_file(in_folder("loud/journal.jsonl"), journal, bytes - 20);
     free(journal);
     RUNS(0, LOUD "--output_dir %F/loud");
-    SAYS("loud/journal.jsonl: the last line is cut off and left out");
+    SAYS("loud/journal.jsonl: the last line is cut off and skipped");
     SAYS(" points were measured before");
     remove_folder(in_folder("loud"));
     check_case("merge does not silently drop points");
@@ -324,7 +324,7 @@ static void test_ranks(void) {
     CHECK_INT(cli("merge %F/ranks %F/ranks --output_dir %F/merged"), 2);
     SAYS("overlap");
     CHECK_INT(cli("merge %F/ranks %F/whole --output_dir %F/merged"), 2);
-    SAYS("not parts of one sweep");
+    SAYS("do not belong to the same sweep");
     RUNS(0, SMALL "--output_dir %F/small");
     CHECK_INT(cli("merge %F/ranks %F/small --output_dir %F/merged"), 2);
     SAYS("another plan");

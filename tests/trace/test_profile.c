@@ -331,7 +331,7 @@ static void test_published(void) {
          "{\"ph\":\"C\",\"name\":\"w\",\"args\":{\"W\":NaN}},{\"ph\":\"X\",\"name\":\"mul\",\"ts\":1,\"dur\":5,\"args\":{\"gb\":-Infinity,\"b\":inf}}",
          {"=no value  2 events with NaN or inf", "=mul", NULL}},
         {"a quote that is not escaped costs an event", OP("a", "1", "0", "1") ",{\"ph\":\"X\",\"name\":\"x\"y\",\"ts\":1,\"dur\":5}," OP("b", "1", "100", "2"),
-         {"=malformed 1 event left out as not JSON; the first is event 2, at byte ", "=events    2 slices", NULL}},
+         {"=malformed 1 event skipped: not JSON; the first is event 2, at byte ", "=events    2 slices", NULL}},
         {"quotes and brackets that close an event too early", OP("a", "1", "0", "1") ",{\"ph\":\"X\",\"name\":\"}x\"}y\",\"ts\":1,\"dur\":5}," OP("b", "1",
          "100", "2"), {"=malformed 1 event", "=events    2 slices", NULL}},
         {"a control byte, a stray backslash, bytes that are not UTF-8, an empty name", OP("a\n", "1", "0", "1") "," OP("\\x", "1", "0", "1") "," OP("\xff",

@@ -542,7 +542,9 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
                       verdict->fit_offset ? fits_text.data : "");
         break;
     case AUDIT_SHARE:
-        text_list_add(out, "more or fewer everywhere: the server counts %+.1f %% at all sizes; it may multiply the tokens that it bills, resize images by %+.1f %% per side before its own rule, or have another patch "
+        text_list_add(out, "more or fewer everywhere: the server counts %+.1f %% at all sizes; it may multiply the "
+                           "tokens that it bills, resize images by %+.1f %% per side before its own rule, or have "
+                           "another patch "
                            "size or merge: compare its preprocessor_config.json (vlmprof tile --checkpoint)",
                       100 * (verdict->share - 1), 100 * (sqrt(verdict->share) - 1));
         break;

@@ -255,7 +255,8 @@ void twins_warn(struct text_list *warnings, const struct twin_result *result) {
                       result->basis == TWINS_CHUNK ? "the first part of each stream" : "the server's own prompt time");
     if (result->difference.median < 0 && result->difference.high >= 0)
         text_list_add(warnings,
-                      "T_image_outside of %s ms is below 0, but its interval is not entirely: the image costs less than the times vary; measure more pairs on a quiet server",
+                      "T_image_outside of %s ms is below 0, but its interval is not entirely: the image costs less "
+                      "than the times vary; measure more pairs on a quiet server",
                       number_measured(result->difference.median, result->difference.low, result->difference.high).text);
 }
 int twins_are_wrong(const struct twin_result *result, char *out, size_t capacity) {
