@@ -483,9 +483,12 @@ static char *provenance_of(const struct results *results, const struct measureme
     return out.data;
 }
 static void name_own_columns(struct estimator *estimator) {
-    while (estimator->own_columns < VP_LATENCY_OWN
-           && own_column_name(&estimator->own, estimator->own_columns, estimator->own_names[estimator->own_columns]))
-        estimator->own_columns++;
+    char name[KNOB_TEXT_BYTES];
+    for (int *at = &estimator->own_columns; *at < VP_LATENCY_OWN; ++*at) {
+        if (!own_column_name(&estimator->own, *at, name)) break;
+        snprintf(estimator->own_names[*at], KNOB_TEXT_BYTES, "%s", name);
+        snprintf(estimator->own_step_names[*at], KNOB_TEXT_BYTES + 8, "steps*%s", name);
+    }
 }
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
                    int64_t experts, struct estimator *estimator) {
@@ -589,7 +592,8 @@ int stage_columns(const struct estimator *estimator, int stage, const char *name
            && (names[count] = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, count)))
         count++;
     for (int own = 0; own < estimator->own_columns && estimator->model.features != VP_LATENCY_MEAN; own++)
-        names[count++] = estimator->own_names[own];
+        names[count++] = stage == VP_LATENCY_DECODE && estimator->model.features != VP_LATENCY_SEED
+                             ? estimator->own_step_names[own] : estimator->own_names[own];
     return count;
 }
 static void put_stage_model(vp_json_writer *writer, const struct estimator *estimator, int stage) {

@@ -80,6 +80,7 @@ struct estimator {
     char *weights;                            /* for all data, if a file has it; NULL if unknown or several */
     struct own_knobs own;                     /* knobs of the files that are inputs, too */
     char own_names[VP_LATENCY_OWN][KNOB_TEXT_BYTES]; int own_columns;
+    char own_step_names[VP_LATENCY_OWN][KNOB_TEXT_BYTES + 8]; /* "steps*NAME": of decode, whose columns are per step */
     int is_synthetic, knows_pruning;          /* knows_pruning: some of the data was pruned */
     char *provenance;                         /* JSON */
     struct text_list warnings;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURVE_POINTS = 16, SAMPLES_ENOUGH = 100 };
+enum { CURVE_POINTS = 16, SAMPLES_ENOUGH = 100, SAMPLES_OF_LUCK = 500 }; /* below: no estimate of the luck */
 #define MARGIN 1.02
 static const char *const BUDGET_WORDS[] = {"mean", "each", "p95"};
 
@@ -66,7 +66,8 @@ static int compute_part(const struct policy_report *report, struct policy_part *
         for (size_t i = 0; i < n; i++) places[g * n + i] = of[i] < 0 ? -1 : place_in(part, (size_t)of[i]);
     }
     options.budget_ms = part->budget_ms;
-    if (!is_whole) options.resamples = options.shuffles = 0;
+    if (!is_whole) options.resamples = 0;
+    if (!is_whole || n < SAMPLES_OF_LUCK) options.shuffles = 0;
     part->table.cells = resize(NULL, vp_policy_cells_limit(n, data->field_count), sizeof *part->table.cells);
     part->table.lookup = resize(NULL, 2 * n, sizeof *part->table.lookup);
     part->table.oracle = part->table.lookup + n;
@@ -78,11 +79,11 @@ static int compute_part(const struct policy_report *report, struct policy_part *
         close_interval(rows[i].gain, &rows[i].gain_low, &rows[i].gain_high);
         close_interval(rows[i].mix_gain, &rows[i].mix_gain_low, &rows[i].mix_gain_high);
     }
-    if (is_whole && result == VP_OK) luck->gain = fmax(0, fmin(luck->gain, oracle->gain)); /* noise takes it further */
+    if (options.shuffles && result == VP_OK) luck->gain = fmax(0, fmin(luck->gain, oracle->gain)); /* noise takes it further */
     luck->accuracy = rows[VP_POLICY_STATIC].accuracy + luck->gain;
     for (int i = 0; i < VP_POLICY_GIVEN && result == VP_OK; i++) {
         static const char *const names[] = {"static", "mixture", "lookup", "oracle", "luck"};
-        if ((i == VP_POLICY_LOOKUP && !data->field_count) || (i == VP_POLICY_LUCK && !is_whole)) continue;
+        if ((i == VP_POLICY_LOOKUP && !data->field_count) || (i == VP_POLICY_LUCK && !options.shuffles)) continue;
         add_row(&part->rows, &part->row_count, &rows[i], "%s", names[i]);
     }
     for (size_t g = 0; g < data->given_count && result == VP_OK; g++)
@@ -218,6 +219,10 @@ static void add_budget(const struct policy_report *report, double budget_ms, str
     static const char *const words[] = {"a mean of %s ms", "%s ms for each request", "a P95 of %s ms"};
     text_add_format(out, words[report->settings->options.budget], number_plain(budget_ms).text);
 }
+static void add_luck(const vp_policy_row *luck, struct text_buffer *out) {
+    if (luck) text_add_format(out, ", of which about %s is luck", number_formatted("%.1f", 100 * luck->gain).text);
+    else text_add_format(out, " (with luck: estimating it needs %d samples)", SAMPLES_OF_LUCK);
+}
 static void judge_part(const struct policy_report *report, const struct policy_part *part, struct text_list *verdict) {
     const vp_policy_row *first = row_of(part, "static"), *mixture = row_of(part, "mixture"),
                         *lookup = row_of(part, "lookup"), *oracle = row_of(part, "oracle"),
@@ -236,8 +241,8 @@ static void judge_part(const struct policy_report *report, const struct policy_p
     } else if (!lookup) {
         text_add_format(&line, "An oracle would beat the best static by %s points within ", points_text(oracle).text);
         add_budget(report, part->budget_ms, &line);
-        text_add_format(&line, ", of which %s is luck; --by FIELD fits a lookup to what is known about a sample.",
-                        number_formatted("%.1f", 100 * luck->gain).text);
+        add_luck(luck, &line);
+        text_add_string(&line, "; --by FIELD fits a lookup to what is known about a sample.");
     } else {
         const char *says = lookup->gain_high < 0 ? "loses to the best static:"
                            : !(lookup->gain_low > 0) ? "does not reliably beat the best static:"
@@ -248,10 +253,11 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         add_fields_text(report->data, &line);
         text_add_format(&line, " %s %s points within ", says, points_text(lookup).text);
         add_budget(report, part->budget_ms, &line);
-        text_add_format(&line, "; a random mix of two configurations by %s, an oracle by %s, of which %s is luck.",
+        text_add_format(&line, "; a random mix of two configurations by %s, an oracle by %s",
                         number_formatted("%.1f", 100 * mixture->gain).text,
-                        number_formatted("%.1f", 100 * oracle->gain).text,
-                        number_formatted("%.1f", 100 * luck->gain).text);
+                        number_formatted("%.1f", 100 * oracle->gain).text);
+        add_luck(luck, &line);
+        text_add_string(&line, ".");
     }
     if (oracle->feasible && !first->feasible && part->config_count > 1)
         text_add_string(&line, " No single configuration meets the budget; static is the fastest.");
