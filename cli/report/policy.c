@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURVE_POINTS = 16, SAMPLES_ENOUGH = 100, SAMPLES_OF_LUCK = 500 }; /* below: no estimate of the luck */
+enum { CURVE_POINTS = 16, SAMPLES_ENOUGH = 100, SAMPLES_OF_LUCK = 500 }; /* below: the verdict omits the luck */
 #define MARGIN 1.02
 static const char *const BUDGET_WORDS[] = {"mean", "each", "p95"};
 
@@ -54,6 +54,7 @@ static int compute_part(const struct policy_report *report, struct policy_part *
     int32_t *places = resize(NULL, given_count * n + 1, sizeof *places);
     vp_policy_options options = report->settings->options;
     vp_error error = {VP_OK, -1, "", ""};
+    double shown = 0;
     for (size_t c = 0; c < part->config_count; c++) {
         memcpy(outcomes + c * n, data->accuracy + part->configs[c] * n, n * sizeof *outcomes);
         memcpy(outcomes + (part->config_count + c) * n, data->latency + part->configs[c] * n, n * sizeof *outcomes);
@@ -66,8 +67,7 @@ static int compute_part(const struct policy_report *report, struct policy_part *
         for (size_t i = 0; i < n; i++) places[g * n + i] = of[i] < 0 ? -1 : place_in(part, (size_t)of[i]);
     }
     options.budget_ms = part->budget_ms;
-    if (!is_whole) options.resamples = 0;
-    if (!is_whole || n < SAMPLES_OF_LUCK) options.shuffles = 0;
+    if (!is_whole) options.resamples = options.shuffles = 0;
     part->table.cells = resize(NULL, vp_policy_cells_limit(n, data->field_count), sizeof *part->table.cells);
     part->table.lookup = resize(NULL, 2 * n, sizeof *part->table.lookup);
     part->table.oracle = part->table.lookup + n;
@@ -79,11 +79,13 @@ static int compute_part(const struct policy_report *report, struct policy_part *
         close_interval(rows[i].gain, &rows[i].gain_low, &rows[i].gain_high);
         close_interval(rows[i].mix_gain, &rows[i].mix_gain_low, &rows[i].mix_gain_high);
     }
-    if (options.shuffles && result == VP_OK) luck->gain = fmax(0, fmin(luck->gain, oracle->gain)); /* noise takes it further */
+    for (size_t i = 0; i < VP_POLICY_GIVEN + data->given_count; i++) /* what a policy gains is not luck */
+        if (i != VP_POLICY_ORACLE && i != VP_POLICY_LUCK) shown = fmax(shown, rows[i].gain);
+    if (is_whole && result == VP_OK) luck->gain = fmax(0, fmin(luck->gain, oracle->gain - shown));
     luck->accuracy = rows[VP_POLICY_STATIC].accuracy + luck->gain;
     for (int i = 0; i < VP_POLICY_GIVEN && result == VP_OK; i++) {
         static const char *const names[] = {"static", "mixture", "lookup", "oracle", "luck"};
-        if ((i == VP_POLICY_LOOKUP && !data->field_count) || (i == VP_POLICY_LUCK && !options.shuffles)) continue;
+        if ((i == VP_POLICY_LOOKUP && !data->field_count) || (i == VP_POLICY_LUCK && !is_whole)) continue;
         add_row(&part->rows, &part->row_count, &rows[i], "%s", names[i]);
     }
     for (size_t g = 0; g < data->given_count && result == VP_OK; g++)
@@ -219,8 +221,8 @@ static void add_budget(const struct policy_report *report, double budget_ms, str
     static const char *const words[] = {"a mean of %s ms", "%s ms for each request", "a P95 of %s ms"};
     text_add_format(out, words[report->settings->options.budget], number_plain(budget_ms).text);
 }
-static void add_luck(const vp_policy_row *luck, struct text_buffer *out) {
-    if (luck) text_add_format(out, ", of which about %s is luck", number_formatted("%.1f", 100 * luck->gain).text);
+static void add_luck(const vp_policy_row *luck, size_t samples, struct text_buffer *out) {
+    if (samples >= SAMPLES_OF_LUCK) text_add_format(out, ", of which about %s is luck", number_formatted("%.1f", 100 * luck->gain).text);
     else text_add_format(out, " (with luck: estimating it needs %d samples)", SAMPLES_OF_LUCK);
 }
 static void judge_part(const struct policy_report *report, const struct policy_part *part, struct text_list *verdict) {
@@ -241,7 +243,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
     } else if (!lookup) {
         text_add_format(&line, "An oracle would beat the best static by %s points within ", points_text(oracle).text);
         add_budget(report, part->budget_ms, &line);
-        add_luck(luck, &line);
+        add_luck(luck, report->data->sample_count, &line);
         text_add_string(&line, "; --by FIELD fits a lookup to what is known about a sample.");
     } else {
         const char *says = lookup->gain_high < 0 ? "loses to the best static:"
@@ -256,7 +258,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_format(&line, "; a random mix of two configurations by %s, an oracle by %s",
                         number_formatted("%.1f", 100 * mixture->gain).text,
                         number_formatted("%.1f", 100 * oracle->gain).text);
-        add_luck(luck, &line);
+        add_luck(luck, report->data->sample_count, &line);
         text_add_string(&line, ".");
     }
     if (oracle->feasible && !first->feasible && part->config_count > 1)

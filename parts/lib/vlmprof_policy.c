@@ -8,6 +8,7 @@
 /* limits of the search; cross-fitting and strata of the luck; share of reselection's variance that is real */
 enum { VP_IMPL_NODES = 1000000, VP_IMPL_RESAMPLE_NODES = 2000, VP_IMPL_PARTS = 5, VP_IMPL_STRATUM = 150 };
 #define VP_IMPL_RESELECTED 0.45
+#define VP_IMPL_ALIKE 0.7 /* correlation of two choices' accuracies from which their noise is taken as the same */
 
 typedef struct vp_impl_key { double key; uint32_t place, index; } vp_impl_key;
 /* a step along the upper hull of a group, from one option to a heavier and better one; by: -value per weight, group */
@@ -37,6 +38,7 @@ typedef struct vp_impl_cell { uint32_t parent, level, start, end; } vp_impl_cell
     X(uint32_t, best, k + 1) X(uint32_t, mix, 2 * (k + 1)) X(double, mix_share, k + 1) \
     X(uint32_t, lookup, n) X(uint32_t, oracle, n) X(uint32_t, lightest, n) X(vp_impl_step, oracle_steps, m) \
     X(uint32_t, strata, m) X(uint32_t, begin, m) /* [c, n] samples by stratum; the stratum's first place */ \
+    X(uint32_t, alike, c)                        /* the first choice that answers almost like this one */ \
     X(double, pairs, 4 * n) X(vp_impl_key, keys, 2 * n) X(uint32_t, index, 2 * n) X(double, moments, 9 * rows) \
     /* of the solver: [groups] */ \
     X(uint32_t, rows, n) X(uint32_t, pick, n) X(uint32_t, at, n + 1) X(uint32_t, first, n + 1) \
@@ -388,6 +390,22 @@ static void vp_impl_find_oracle(vp_impl_work *work) {
     vp_impl_note(work, VP_POLICY_ORACLE, (double)n);
     memcpy(work->oracle, work->pick, n * sizeof *work->oracle);
 }
+/* Sets `alike`, for the luck. Precisions, or numbers of experts, change few answers: their noise is not independent. */
+static void vp_impl_find_alike(vp_impl_work *work) {
+    for (size_t j = 0; j < work->c; j++) {
+        work->alike[j] = (uint32_t)j;
+        for (size_t k = 0; k < j && work->alike[j] == j; k++) {
+            double x = 0.0, y = 0.0, xx = 0.0, yy = 0.0, xy = 0.0, many = 0.0;
+            for (size_t i = 0; i < work->n && work->alike[k] == k; i++) {
+                const double one = vp_impl_accuracy(work, i, j), other = vp_impl_accuracy(work, i, k);
+                if (vp_impl_failed(work, i, j) || vp_impl_failed(work, i, k)) continue;
+                many++, x += one, y += other, xx += one * one, yy += other * other, xy += one * other;
+            }
+            if (many > 0.0 && many * xy - x * y >= VP_IMPL_ALIKE * sqrt((many * xx - x * x) * (many * yy - y * y)))
+                work->alike[j] = (uint32_t)k;
+        }
+    }
+}
 /* Sorts the samples that measured a choice into strata; the places after them begin at n. */
 static void vp_impl_stratify(vp_impl_work *work, size_t choice) {
     const size_t n = work->n;
@@ -395,11 +413,16 @@ static void vp_impl_stratify(vp_impl_work *work, size_t choice) {
     double *difficulty = work->pairs, *cell = work->pairs + n;
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        const double rest = work->sum[i] - vp_impl_accuracy(work, i, choice);
+        double rest = work->sum[i], others = work->measured[i];
+        for (size_t k = 0; k < work->c; k++) {
+            if (work->alike[k] != work->alike[choice]) continue;
+            rest -= vp_impl_accuracy(work, i, k);
+            others -= !vp_impl_failed(work, i, k);
+        }
         begin[i] = (uint32_t)n;
         if (vp_impl_failed(work, i, choice)) continue;
         strata[count++] = (uint32_t)i;
-        difficulty[i] = floor(1e9 * rest / fmax(work->measured[i] - 1.0, 1.0) + 0.5); /* equal in spite of rounding */
+        difficulty[i] = floor(1e9 * rest / fmax(others, 1.0) + 0.5); /* equal in spite of rounding */
         cell[i] = (double)work->cell_use[work->leaf[work->k * n + i]];
     }
     vp_impl_sort(work, difficulty, strata, count);
@@ -440,24 +463,36 @@ static void vp_impl_predict(vp_impl_work *work, size_t choice, size_t part, size
         }
     }
 }
+/* Sets the `trial` of a choice to its accuracies, shuffled within its strata. */
+static void vp_impl_shuffle(vp_impl_work *work, size_t choice, vp_random *random) {
+    const size_t n = work->n;
+    const uint32_t *strata = work->strata + choice * n, *begin = work->begin + choice * n;
+    for (size_t i = 0; i < n && begin[i] < n; i++) {
+        const size_t other = begin[i] + (size_t)vp_random_below(random, (uint64_t)(i - begin[i]));
+        work->pairs[i] = work->pairs[other];
+        work->pairs[other] = vp_impl_accuracy(work, strata[i], choice);
+    }
+    for (size_t i = 0; i < n && begin[i] < n; i++)
+        work->trial[strata[i] * work->c + choice] =
+            work->pairs[i] - work->tie * vp_impl_latency(work, strata[i], choice);
+}
 static double vp_impl_luck(vp_impl_work *work, vp_random *random) {
     const size_t n = work->n, c = work->c, rounds = work->options->shuffles;
     const size_t parts = VP_IMPL_PARTS;
     double luck = 0.0, used = 0.0, capacity[VP_IMPL_PARTS] = {0};
+    vp_impl_find_alike(work);
     for (size_t j = 0; j < c; j++) vp_impl_stratify(work, j);
     memset(work->worth, 0, n * c * sizeof(double));
     const double whole = vp_impl_capacity(work, (double)n, work->options->overhead_ms);
     for (size_t i = 0; i < n; i++) work->rows[i] = (uint32_t)i;
     for (size_t round = 0; round < rounds; round++) {
-        for (size_t j = 0; j < c; j++) {
-            const uint32_t *strata = work->strata + j * n, *begin = work->begin + j * n;
-            for (size_t i = 0; i < n && begin[i] < n; i++) {
-                const size_t other = begin[i] + (size_t)vp_random_below(random, (uint64_t)(i - begin[i]));
-                work->pairs[i] = work->pairs[other];
-                work->pairs[other] = vp_impl_accuracy(work, strata[i], j);
+        for (size_t leader = 0; leader < c; leader++) {
+            const vp_random start = *random; /* choices that are alike are shuffled in the same way */
+            for (size_t j = leader; j < c && work->alike[leader] == leader; j++) {
+                if (work->alike[j] != leader) continue;
+                *random = start;
+                vp_impl_shuffle(work, j, random);
             }
-            for (size_t i = 0; i < n && begin[i] < n; i++)
-                work->trial[strata[i] * c + j] = work->pairs[i] - work->tie * vp_impl_latency(work, strata[i], j);
         }
         vp_impl_solve(work, work->trial, work->weight, n, whole);
         luck += work->total / (double)n / (double)rounds;

@@ -114,8 +114,9 @@ VP_API size_t vp_policy_cells_limit(size_t sample_count, size_t field_count);
  *          Luck is the part of the oracle's gain that is noise of the outcomes: the oracle's accuracy minus that of the
  *          best policy that knows each sample's probability of success with every choice. Estimate: each choice's
  *          accuracies are shuffled over samples of equal static difficulty, that is within strata (the cell; in it, the
- *          mean accuracy over the other choices, in one quantile bin for 150 samples, equal means in one bin). Luck is
- *          the oracle's accuracy on shuffled outcomes, mean over the shuffles, minus that of the best policy by the
+ *          mean accuracy over the other choices, in one quantile bin for 150 samples, equal means in one bin). Choices
+ *          whose accuracies correlate by 0.7 or more with the first of them count as one, and are shuffled alike. Luck
+ *          is the oracle's accuracy on shuffled outcomes, mean over the shuffles, minus that of the best policy by the
  *          strata's means. That policy is cross-fitted in five parts, chosen by the means of other parts and judged by
  *          those of its own: v4 with four of them, v2 with two. What it loses to noise is inverse to the samples, so
  *          its accuracy is v4 + (v4 - v2). Differences of samples that neither fields nor difficulty show count as
