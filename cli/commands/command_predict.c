@@ -421,7 +421,7 @@ static int predict_requests(const struct options *options, const struct estimato
     if (has_sizes && (is_given(options, "views") || is_given(options, "sequence")))
         code = complain(EXIT_USAGE, "predict: --views and --sequence are only for requests without a size");
     const char *kind = estimator->architecture ? estimator->architecture : estimator->model_name;
-    if (!code && has_sizes && kind && !strstr(kind, "olmo"))
+    if (!code && has_sizes && kind && !strstr(kind, "olmo") && (estimator->architecture || vp_family_find(kind)))
         code = complain(EXIT_USAGE, "predict: sizes are tiled by Molmo's rule, but this model is %s: give --views, "
                         "--vision_tokens and --sequence, as counted by vlmprof tile --family", kind);
     if (!code && has_sizes) code = tile_options_of(options, &tiles);

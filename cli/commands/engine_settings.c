@@ -225,6 +225,7 @@ static int plan_fingerprint(const struct options *options, const struct model *m
     uint64_t hash = hash_number(hash_text(HASH_START, model->name), (int64_t)model->identity);
     hash = hash_options(hash, options, names, sizeof names / sizeof *names);
     if (is_given(options, "answer_hint")) hash = hash_text(hash, text_of(options, "answer_hint"));
+    for (size_t i = 0; i < opt(options, "knob")->count; i++) hash = hash_text(hash, opt(options, "knob")->items[i]);
     for (size_t i = 0; i < opt(options, "gpu")->count; i++) hash = hash_text(hash, opt(options, "gpu")->items[i]);
     if (strcmp(text_of(options, "head_weights"), "bf16") != 0) hash = hash_text(hash, text_of(options, "head_weights"));
     if (strcmp(text_of(options, "vision_weights"), "bf16") != 0)

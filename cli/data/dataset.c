@@ -813,7 +813,7 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
     entry->image_count = (int32_t)sample->images.count;
     entry->sizes = entry->image_count ? zeroed(sample->images.count, sizeof *entry->sizes) : NULL;
     if (too_many_images(model, sample)) {
-        snprintf(reason, sizeof reason, "%zu images, but this model accepts only one: %s", sample->images.count,
+        snprintf(reason, sizeof reason, "%zu images, but only one is possible: %s", sample->images.count,
                  too_many_images(model, sample));
         entry->reason = (unsigned char)add_reason(dataset, reason);
         return 0;

@@ -300,8 +300,10 @@ static int plan_grid(const struct model *model, struct plan *plan) {
         if (!model) {
             knob_copy_servers(&configuration->knobs, &configuration->variant->values);
             name_configuration(plan, configuration, 0);
-        } else if ((code = set_model_knobs(&grid, at, i % grid.each, configuration)) == 0)
+        } else if ((code = set_model_knobs(&grid, at, i % grid.each, configuration)) == 0) {
+            knobs_set_own(&plan->variants.server_knobs, 0, &configuration->knobs);
             plan_configuration(model, plan, configuration);
+        }
     }
     FREE_ALL(grid.image_knob, grid.image_values, grid.index);
     return code;
@@ -445,7 +447,9 @@ int plan_make(const struct model *model, struct plan *plan) {
     const struct option_value *data = settings->files;
     int code;
     plan->max_views = 1;
-    if (!model && (code = variants_make(&settings->servers, &plan->variants)) != 0) return code;
+    code = model ? own_knobs_add(&settings->servers, &plan->variants.server_knobs)
+                 : variants_make(&settings->servers, &plan->variants);
+    if (code) return code;
     plan->sets = zeroed(data->count, sizeof *plan->sets);
     for (size_t i = 0; i < data->count; i++) {
         struct dataset *dataset = &plan->sets[plan->set_count++];

@@ -88,18 +88,17 @@ static int set_load(const struct variant_settings *settings, size_t at, struct k
     knob_set_text(values, KNOB_RATE, digits);
     return 0;
 }
-/* Sets the start-up options of a variant's server. Returns 0 or EXIT_USAGE. */
-static int set_server_knobs(const struct request_knobs *knobs, struct variant *variant) {
+void knobs_set_own(const struct request_knobs *knobs, size_t combination, struct knob_values *out) {
     vp_chat_knob *values = resize(NULL, knobs->count + 1, sizeof *values);
-    int code = 0;
-    knobs_combination(knobs, variant->server_at, values);
-    for (size_t i = 0; i < knobs->count && !code; i++) {
-        const int knob = knob_own(values[i].path, NULL);
-        if (knob < 0) code = complain(EXIT_USAGE, "--knob: at most %d names", KNOB_OWN_MOST);
-        else knob_set_text(&variant->values, knob, values[i].value);
-    }
+    knobs_combination(knobs, combination, values);
+    for (size_t i = 0; i < knobs->count; i++) knob_set_text(out, knob_own(values[i].path, NULL), values[i].value);
     free(values);
-    return code;
+}
+int own_knobs_add(const struct variant_settings *settings, struct request_knobs *knobs) {
+    int code = 0;
+    knobs->option = "knob";
+    if (settings->server_knobs) code = knobs_add_all(settings->server_knobs, knobs);
+    return code ? code : launch_check(&settings->launch, knobs);
 }
 static int add_variant(const struct variant_settings *settings, struct variants *variants, const char *url,
                        const char *model, size_t combination, size_t load, size_t server) {
@@ -129,8 +128,8 @@ static int add_variant(const struct variant_settings *settings, struct variants 
         if (!strcmp(variants->items[i].endpoint, variant->endpoint) && !strcmp(variants->items[i].model, model))
             return complain(EXIT_USAGE, "--endpoint %s with --endpoint_model %s is listed twice", variant->endpoint,
                             model);
-    int code = set_load(settings, load, &variant->values);
-    if (!code) code = set_server_knobs(&variants->server_knobs, variant);
+    knobs_set_own(&variants->server_knobs, server, &variant->values);
+    const int code = set_load(settings, load, &variant->values);
     return code ? code : variant_family(settings, variant);
 }
 /* Takes the names of --endpoint_model, or asks each server for its only one. Returns 0 or an exit code. */
@@ -156,10 +155,7 @@ int variants_make(const struct variant_settings *settings, struct variants *vari
                                     "for all servers, one server for all names, or as many names as servers",
                         urls->count, models->count);
     if ((code = knobs_add_all(settings->request_knobs, &variants->knobs)) != 0) return code;
-    variants->server_knobs.option = "knob";
-    if (settings->server_knobs && (code = knobs_add_all(settings->server_knobs, &variants->server_knobs)) != 0)
-        return code;
-    if ((code = launch_check(&settings->launch, &variants->server_knobs)) != 0) return code;
+    if ((code = own_knobs_add(settings, &variants->server_knobs)) != 0) return code;
     const size_t combinations = knobs_combinations(&variants->knobs), loads = load_count(settings),
                  servers = knobs_combinations(&variants->server_knobs);
     variants->items = zeroed(pairs * servers * combinations * loads + 1, sizeof *variants->items);

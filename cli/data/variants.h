@@ -49,6 +49,11 @@ struct variant_settings {
     struct family_keys keys;
 };
 
+/* Adds the values of --knob. Returns 0 or an exit code. */
+int own_knobs_add(const struct variant_settings *settings, struct request_knobs *knobs);
+/* Sets a combination of them as a configuration's own knobs. */
+void knobs_set_own(const struct request_knobs *knobs, size_t combination, struct knob_values *out);
+
 /* *variants is zeroed first. Returns 0 or an exit code; the caller calls variants_free in both cases. */
 int variants_make(const struct variant_settings *settings, struct variants *variants);
 void variants_free(struct variants *variants);

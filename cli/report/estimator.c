@@ -500,8 +500,10 @@ int estimator_make(const struct measurements *measurements, const struct results
     estimator->expert_count = experts;
     estimator->is_synthetic = results->files[0].synthetic;
     estimator->model_name = copy_text(measurements->model, strlen(measurements->model));
-    if (results->files[0].architecture)
-        estimator->architecture = copy_text(results->files[0].architecture, strlen(results->files[0].architecture));
+    const char *architecture = results->files[0].architecture;
+    if (!architecture && results->files[0].is_foreign && !knob_tier(&results->files[0].knobs))
+        architecture = measurements->model;
+    if (architecture) estimator->architecture = copy_text(architecture, strlen(architecture));
     estimator->device = copy_text(measurements->device, strlen(measurements->device));
     estimator->provenance = provenance_of(results, measurements);
     ranges_find(measurements, estimator->ranges);

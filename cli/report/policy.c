@@ -222,8 +222,8 @@ static void add_budget(const struct policy_report *report, double budget_ms, str
     text_add_format(out, words[report->settings->options.budget], number_plain(budget_ms).text);
 }
 static void add_luck(const vp_policy_row *luck, size_t samples, struct text_buffer *out) {
-    if (samples >= SAMPLES_OF_LUCK) text_add_format(out, ", of which about %s is luck", number_formatted("%.1f", 100 * luck->gain).text);
-    else text_add_format(out, " (with luck: estimating it needs %d samples)", SAMPLES_OF_LUCK);
+    if (samples < SAMPLES_OF_LUCK) text_add_format(out, " (how much is luck needs %d samples)", SAMPLES_OF_LUCK);
+    else text_add_format(out, ", of which about %s is luck", number_formatted("%.1f", 100 * luck->gain).text);
 }
 static void judge_part(const struct policy_report *report, const struct policy_part *part, struct text_list *verdict) {
     const vp_policy_row *first = row_of(part, "static"), *mixture = row_of(part, "mixture"),

@@ -23,14 +23,16 @@ static int has_value_of(const struct knob_values *knobs, int knob, const vp_json
     free(text);
     return is_equal;
 }
-/* Returns 1 if the line describes the configuration: by "knobs", otherwise by "config", the name of its file. */
-static int is_described(const struct choice_config *config, const vp_json *json) {
+/* Returns 1 if the line describes the configuration: by "knobs", otherwise by "config", the name of its file.
+ * *unknown becomes the key of "knobs" that is not a knob, if there is one. */
+static int is_described(const struct choice_config *config, const vp_json *json, uint32_t *unknown) {
     const uint32_t knobs = vp_json_get(json, 0, "knobs"), name = vp_json_get(json, 0, "config");
     if (!node_is(json, knobs, VP_JSON_OBJECT)) return vp_json_equals(json, name, config->file_name);
     for (uint32_t member = 0, at = knobs + 1; member < json->nodes[knobs].count;
          member++, at = json->nodes[at + 1].end) {
         int knob = 0;
         while (knob < KNOB_COUNT && !(KNOBS[knob].key && vp_json_equals(json, at, KNOBS[knob].key))) knob++;
+        if (knob == KNOB_COUNT) *unknown = at;
         if (knob == KNOB_COUNT || !has_value_of(config->knobs, knob, json, at + 1)) return 0;
     }
     return 1;
@@ -40,6 +42,8 @@ static int read_choice(const vp_json *json, const char *place, size_t *next, str
     const uint32_t overhead = vp_json_get(json, 0, "overhead_ms");
     char *id = node_is(json, 0, VP_JSON_OBJECT) ? json_text(json, vp_json_get(json, 0, "id")) : NULL;
     size_t matches = 0, sample = *next, tried = 0;
+    uint32_t unknown = VP_JSON_NONE;
+    int code;
     if (!id) return complain(EXIT_INPUT, "%s: expected {\"id\": ID, \"knobs\": {KNOB: VALUE}} or \"config\"", place);
     for (; tried < choices->count; tried++, sample++) {
         if (sample >= choices->count) sample = 0;
@@ -50,7 +54,7 @@ static int read_choice(const vp_json *json, const char *place, size_t *next, str
     if (tried == choices->count) return 0;
     if (choices->of[sample] >= 0) return complain(EXIT_INPUT, "%s: an earlier line has the same id", place);
     for (size_t c = 0; c < choices->config_count; c++)
-        if (is_described(&choices->configs[c], json)) {
+        if (is_described(&choices->configs[c], json, &unknown)) {
             matches++;
             choices->of[sample] = (int32_t)c;
         }
@@ -59,6 +63,12 @@ static int read_choice(const vp_json *json, const char *place, size_t *next, str
     if (!(choices->overhead_ms[sample] >= 0 && choices->overhead_ms[sample] <= OVERHEAD_MS_MOST))
         return complain(EXIT_INPUT, "%s: overhead_ms: expected a number from 0 to %.0f", place, OVERHEAD_MS_MOST);
     if (matches == 1) return 0;
+    if (unknown != VP_JSON_NONE) {
+        id = json_text(json, unknown);
+        code = complain(EXIT_INPUT, "%s: %.80s is not a knob of these configurations", place, id);
+        free(id);
+        return code;
+    }
     return complain(EXIT_INPUT, "%s: %zu of the %zu configurations match; name one by \"config\", the name of its "
                                 "result file, or by \"knobs\"", place, matches, choices->config_count);
 }

@@ -33,12 +33,14 @@ int launch_check(const struct launch_settings *settings, const struct request_kn
         const char *name = knobs->items[i].path, *at = settings->command;
         for (int knob = 0; knob < KNOB_OWN; knob++)
             if (!strcmp(KNOBS[knob].key, name))
-                return complain(EXIT_USAGE, "--knob %s: vlmprof has a knob of this name; choose another, also in {%s}",
-                                name, name);
+                return complain(EXIT_USAGE, "--knob %s: vlmprof has a knob of this name; choose another", name);
         if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")])
             return complain(EXIT_USAGE, "--knob %.60s: a name consists of letters, digits, _ and -", name);
-        while (*at && knob_here(knobs, at) != i) at++;
-        if (!*at) return complain(EXIT_USAGE, "--knob %s: --server has no {%s}", name, name);
+        if (!at && knobs->items[i].values.count > 1)
+            return complain(EXIT_USAGE, "--knob %s: several values need --server; without it, sweep each value into its "
+                                        "own folder", name);
+        while (at && *at && knob_here(knobs, at) != i) at++;
+        if (at && !*at) return complain(EXIT_USAGE, "--knob %s: --server has no {%s}", name, name);
     }
     if (knobs->count > KNOB_OWN_MOST)
         return complain(EXIT_USAGE, "--knob: at most %d names", KNOB_OWN_MOST);

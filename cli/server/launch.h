@@ -12,8 +12,6 @@
      "shell command that starts the server at --endpoint, once for each value of a --knob; {NAME} in it becomes the " \
      "value of --knob NAME; its output goes to DIR/server-NAME-VALUE.log", \
      .needs = "endpoint endpoint_model", .excludes = "twins baseline stop_half_width"}, \
-    {"knob", WHOLE_TEXTS, "NAME=V1,V2...", NULL, 0, 0, NULL, \
-     "a start-up option of --server as a knob: each configuration is measured with each value", .needs = "server"}, \
     {"ready", TEXT, "URL", NULL, 0, 0, NULL, \
      "before each block, wait until this URL answers (with --server: its /v1/models)", .needs = "endpoint"}, \
     {"ready_timeout_s", COUNT, "S", "600", 1, 86400, NULL, "how long to wait for --ready"}, \
@@ -28,8 +26,8 @@ struct launch_settings {
 /* A server that was started; pid 0: none. */
 struct launched_server { pid_t pid; char *log; };
 
-/* Checks that the command has each knob as {NAME}, and that no knob has a name of vlmprof's. Returns 0 or
- * EXIT_USAGE. */
+/* Checks that the command has each knob as {NAME} or, without one, that each has one value; and that no knob has a name
+ * of vlmprof's. Returns 0 or EXIT_USAGE. */
 int launch_check(const struct launch_settings *settings, const struct request_knobs *knobs);
 
 /* Starts the command with a combination of values in a process group of its own, and waits for it. Returns 0,

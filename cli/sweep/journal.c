@@ -366,7 +366,7 @@ void add_plan_difference(struct text_buffer *out, const vp_json *json, uint32_t 
         "num_samples", "stratify_by", "answer_hint", "max_new_tokens", "ignore_eos", "seed", "num_runs_per_sample",
         "max_runs", "stop_half_width", "time_box_s", "timing", "bare_every", "weights", "head_weights",
         "vision_weights", "importance_scores_file", "device", "gpu", "threads", "gemm", "endpoint_api", "family",
-        "no_cache", "same_image", "twins", "baseline", "arrivals", "ramp_s", "server", "choices"};
+        "no_cache", "same_image", "twins", "baseline", "arrivals", "ramp_s", "server", "knob", "choices"};
     struct parsed own = {{NULL, NULL, 0}, NULL, 0};
     const size_t first = out->bytes;
     if (ours && parse_json(&own, ours, strlen(ours), NULL) != VP_OK) ours = NULL;

@@ -1498,7 +1498,7 @@ static vp_result vp_impl_load_merges(vp_impl_loader *loader) {
         if (left_id >= names->vocabulary_count || right_id >= names->vocabulary_count
             || product >= names->vocabulary_count) {
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, "model.merges", "merge",
-                                      "has a part or a result that is not in the vocabulary");
+                                      "has a part or a product that the vocabulary lacks");
         }
         left_id = (uint32_t)names->id[left_id];
         right_id = (uint32_t)names->id[right_id];

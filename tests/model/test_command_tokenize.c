@@ -124,7 +124,7 @@ static void test_tokenize_jsonl(void) {
     BAD_LINE("{\"question\": \"a\", \"dataset\": \"vqa\"}", "is unknown");
     BAD_LINE("{\"question\": \"a\", \"dataset\": \"science_qa_img\"}", "no options");
     BAD_LINE("{\"dataset\": \"text_vqa\"}", "no question");
-    BAD_LINE("{\"dataset\": \"coco_caption\", \"seed\": 4294967295, \"index\": 1}", "over 4294967295");
+    BAD_LINE("{\"dataset\": \"coco_caption\", \"seed\": 4294967295, \"index\": 1}", "exceeds 4294967295");
     BAD_LINE("{\"dataset\": \"coco_caption\", \"seed\": -1}", "\"seed\" must be");
     BAD_LINE("{\"text\": \"a\", \"k\\u0000\": 1}", "a key contains");
     refused_at(__FILE__, __LINE__, "tokenize --synthetic tiny --jsonl --decode", "{\"text\": \"a\"}", 3, "has no \"ids\"");

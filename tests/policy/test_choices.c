@@ -121,6 +121,8 @@ static void test_mistakes(void) {
     REFUSED(GRID "--choices %F/mine.v2.jsonl --output_dir %F/m", 3, "mine.v2.jsonl, line 5: an earlier line has the same id");
     write_line("\"knobs\": {\"tier\": \"high\"}");
     REFUSED(GRID "--choices %F/mine.v2.jsonl --output_dir %F/m", 3, "line 1: 0 of the 8 configurations match");
+    write_line("\"knobs\": {\"teir\": \"low\"}");
+    REFUSED(GRID "--choices %F/mine.v2.jsonl --output_dir %F/m", 3, "line 1: \"teir\" is not a knob of these configurations");
     write_line("\"knobs\": {\"tier\": \"low\"}");
     REFUSED(GRID "--choices %F/mine.v2.jsonl --output_dir %F/m", 3, "line 1: 4 of the 8 configurations match");
     write_line("\"knobs\": {\"tier\": \"low\"}, \"overhead_ms\": -1");

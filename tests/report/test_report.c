@@ -666,7 +666,7 @@ static void test_fit_own_knobs(void) {
         write_text(in_folder(path), text);
     }
     EXITS(run("fit %%F/own -o %%F/own.json"), 0, out, " sequence + 0.25");
-    const char *eager = strstr(strstr(last.out, "  decode = "), " attn=eager");
+    const char *eager = strstr(strstr(last.out, "  decode = "), " steps*attn=eager");
     while (eager && eager[-1] != ' ') eager--;
     if (CHECK(eager != NULL)) CHECK_NEAR(strtod(eager, NULL), 1.5, 0.01);
 #define PREDICT "predict %%F/own.json --views 2 --vision_tokens 288 --sequence 310 --output_tokens 3 "

@@ -178,7 +178,7 @@ static void test_text(void) {
     EXITS(ask("retry", "--cold"), 0, err, "run 1 took 2 attempts");
     EXITS(ask("good", "--cold"), 0, err, "1 of 1 runs opened a new connection; T_client_delay includes the time to connect");
     shows("1 run without a warm-up (--cold)");
-    EXITS(ask("good", "--ignore_eos"), 0, err, "--ignore_eos had no effect: 4 tokens of 8");
+    EXITS(ask("good", "--ignore_eos"), 0, err, "--ignore_eos had no effect: the answer has 4 of 8 tokens");
 }
 static void test_json(void) {
     check_case("the same as JSON");

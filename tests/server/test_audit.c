@@ -284,7 +284,7 @@ static void test_knobs(void) {
     sizes[0].by_rule_without++;
     judge();
     CHECK(verdict.is_equal && verdict.without_effect == AUDIT_AS_STARTED);
-    says("already seems to be configured like this");
+    says("already seems to be configured this way");
     sizes[0].measured_without++;
     judge();
     CHECK(verdict.is_equal && verdict.without_effect == AUDIT_HAS_EFFECT);
@@ -543,7 +543,7 @@ static void test_command(void) {
     has(last.out, "knob ignored: the counts are the same with and without it; they fit max_pixels of at least ");
     CHECK_INT(audit("qwen2.5-vl,ignore", "--family qwen2.5-vl --max_pixels 50176" KNOB SMALL), 1); /* the value that the knob sets */
     has(last.out, "knob ignored: ");
-    EXITS(audit("qwen2.5-vl,ignore,max_pixels=50176", "--family qwen2.5-vl" KNOB SMALL), 0, out, "already seems to be configured like this");
+    EXITS(audit("qwen2.5-vl,ignore,max_pixels=50176", "--family qwen2.5-vl" KNOB SMALL), 0, out, "already seems to be configured this way");
     EXITS(audit("internvl,ignore", "--family internvl --request_knob max_dynamic_patch=2" SMALL), 1, out, "knob ignored: ");
     EXITS(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob top_p=1" SMALL), 0, out, "top_p: qwen2_5_vl_hf's rule has no such knob");
     has(last.out, "by the rule, they change nothing at these sizes");

@@ -255,6 +255,17 @@ static void test_resume(void) {
     remove_folder(in_folder("out"));
 }
 
+/* --knob without --server: a setting of the user's own, under which the whole sweep runs */
+static void test_own_knob(void) {
+#define LABELLED "sweep --synthetic tiny --data %F/data.jsonl --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --knob blur="
+    make_data("{\"id\": \"three\", \"question\": \"Only words?\"}\n");
+    CHECK_INT(cli(LABELLED "0 --output_dir %F/blur0"), 0);
+    CHECK_INT(cli(LABELLED "3 --output_dir %F/blur3"), 0);
+    EXITS(cli("report %F/blur0 %F/blur3"), 0, out, "blur 3 ");
+    REFUSED(LABELLED "4 --output_dir %F/blur3", 2, "--knob [\"blur=3\"] instead of [\"blur=4\"]");
+    REFUSED(LABELLED "1,2 --output_dir %F/blur1", 2, "--knob blur: several values need --server");
+}
+
 /* an unreadable plan is reported in one line */
 static void test_full_plan(void) {
     check_case("--plan on a full disk");
@@ -531,7 +542,7 @@ static void test_kernel_pass(void) {
 
 int main(void) {
     if (!command_begin("command_sweep")) return 1;
-    RUN_TESTS(test_sweep, test_sweep_strategies, test_sweep_failures, test_resume, test_kernel_pass, test_full_plan,
+    RUN_TESTS(test_sweep, test_own_knob, test_sweep_strategies, test_sweep_failures, test_resume, test_kernel_pass, test_full_plan,
               test_noise, test_without_experts, test_activations, test_weights, test_other_models);
     return command_end("test_command_sweep");
 }

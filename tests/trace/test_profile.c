@@ -314,7 +314,7 @@ static void test_published(void) {
          {"softmax,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", NULL, NULL}},
         {"two ranks whose ids cannot be told apart: no operation, and a line",
          OP("mm", "10", "100", "1") "," CALL("10", BY("7")) "," OP("softmax", "20", "100", "1") "," CALL("20", BY("7")) "," WORK("kernel", "k", "0", BY("7")),
-         {"=ids       of 1 device slice are in several processes", "=[device work outside any operation]", NULL}},
+         {"=ids       of 1 device slice occur in several processes", "=[device work outside any operation]", NULL}},
         {"two ranks whose pids say which", OP("mm", "\"[TP0] 83\"", "100", "1") "," OP("softmax", "\"[TP1] 84\"", "100", "1") "," CALL("\"[TP1] 84\"", BY("7")) ","
          CALL("\"[TP0] 83\"", BY("7")) "," WORK("kernel", "k", "\"[TP1] 0\"", BY("7")), {"softmax,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", NULL, NULL}},
         {"categories of 2021", SLICE("Operator", "add", "1", "1", "100", "50", ID("1")) "," WORK("Kernel", "k", "0", ID("1")) "," WORK("Memcpy", "c", "0",
