@@ -538,7 +538,7 @@ static double vp_impl_variance(double sum, double squares, double count) {
 }
 static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row, double *moments) {
     const double overhead = policy >= VP_POLICY_LOOKUP ? work->options->overhead_ms : 0.0;
-    double *latency = work->pairs, *share = work->pairs + 2 * work->n, within = 0.0, squares[3] = {0}, place = 0.0;
+    double *latency = work->pairs, *share = work->pairs + 2 * work->n, within = 0.0, squares[4] = {0}, place = 0.0;
     size_t count = 0;
     memset(row, 0, sizeof *row);
     for (size_t i = 0; i < work->n; i++) {
@@ -560,6 +560,7 @@ static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row,
             share[count] = part ? second : 1.0 - second;
             latency[count] = vp_impl_latency(work, i, choice) + overhead;
             row->mean_ms += share[count] * latency[count];
+            squares[3] += share[count] * latency[count] * latency[count];
             within += latency[count] <= work->options->budget_ms ? share[count] : 0.0;
             work->index[count] = (uint32_t)count;
             count++;
@@ -572,7 +573,11 @@ static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row,
     row->accuracy /= n;
     row->gain /= n;
     row->mix_gain /= n;
+    const double half_ms = vp_normal_quantile(0.5 + 0.5 * work->options->confidence)
+                           * sqrt(vp_impl_variance(row->mean_ms, squares[3], n) / n);
     row->mean_ms /= n;
+    row->mean_low_ms = row->mean_ms - half_ms;
+    row->mean_high_ms = row->mean_ms + half_ms;
     row->share_within = within / n;
     if (policy < VP_POLICY_GIVEN) {
         row->gap = work->gap[policy];
@@ -797,7 +802,7 @@ VP_API vp_result vp_policy_compute(const vp_policy_outcomes *outcomes, const vp_
     memset(work.moments, 0, 9 * work.rows_count * sizeof(double));
     for (size_t r = 0; r < work.rows_count; r++) vp_impl_judge(&work, r, rows + r, work.moments + 9 * r);
     vp_policy_row *row = rows + VP_POLICY_LUCK;
-    row->mean_ms = row->p50_ms = row->p95_ms = row->share_within = (double)NAN;
+    row->mean_ms = row->mean_low_ms = row->mean_high_ms = row->p50_ms = row->p95_ms = row->share_within = (double)NAN;
     row->gain = luck;
     row->accuracy = rows[VP_POLICY_STATIC].accuracy + luck;
     row->feasible = work.feasible[VP_POLICY_ORACLE];
