@@ -395,13 +395,12 @@ static void vp_impl_find_alike(vp_impl_work *work) {
     for (size_t j = 0; j < work->c; j++) {
         work->alike[j] = (uint32_t)j;
         for (size_t k = 0; k < j && work->alike[j] == j; k++) {
-            double x = 0.0, y = 0.0, xx = 0.0, yy = 0.0, xy = 0.0, many = 0.0;
-            for (size_t i = 0; i < work->n && work->alike[k] == k; i++) {
+            double n = 0.0, x = 0.0, y = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
+            for (size_t i = 0; i < work->n; i++, n++) {
                 const double one = vp_impl_accuracy(work, i, j), other = vp_impl_accuracy(work, i, k);
-                if (vp_impl_failed(work, i, j) || vp_impl_failed(work, i, k)) continue;
-                many++, x += one, y += other, xx += one * one, yy += other * other, xy += one * other;
+                x += one, y += other, xx += one * one, yy += other * other, xy += one * other;
             }
-            if (many > 0.0 && many * xy - x * y >= VP_IMPL_ALIKE * sqrt((many * xx - x * x) * (many * yy - y * y)))
+            if (work->alike[k] == k && n * xy - x * y >= VP_IMPL_ALIKE * sqrt((n * xx - x * x) * (n * yy - y * y)))
                 work->alike[j] = (uint32_t)k;
         }
     }
