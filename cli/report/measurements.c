@@ -17,7 +17,6 @@ const char *const SPLIT_KEYS[SPLIT_COUNT] = {"in_sample", "leave_one_configurati
 const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left out", "image size left out"};
 
 /* shares of the reference latency, as in the reference implementation */
-const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0};
 
 #define REQUEST(member) offsetof(vp_latency_request, member)
 const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT] = {{"views", REQUEST(views)},
