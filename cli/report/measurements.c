@@ -345,7 +345,8 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
     results_warn_of_noise(results, warnings);
-    for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);
+    for (size_t i = 0; i < results->notes.count; i++)
+        if (results->notes.items[i] != results->unnamed) text_list_add(warnings, "%s", results->notes.items[i]);
 }
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts,
                        const struct own_knobs *own) {
