@@ -56,7 +56,7 @@ typedef struct vp_results_row {
     int64_t total_ns;      /* T_total, from the decoded image to the answer's text: 1 or more */
     int64_t ttft_ns;       /* time to the first token; -1: not known, or given by the stages */
     const vp_results_stage *stages; size_t stage_count; /* all in [0, total_ns]; a name appears once */
-    int64_t crops; /* views of the image, without a global one that is added to several; 0: one view; -1: not known */
+    int64_t crops; /* tiles without the global view; 0: the encoder sees one image; -1: not known */
     int64_t vision_tokens, text_tokens, prompt_tokens, output_tokens, image_width_px, image_height_px; /* the same */
     double accuracy;  /* score of the answer, 1 if it is right; NaN: not known */
     const char *text; /* the answer, UTF-8; NULL: not known */

@@ -603,8 +603,8 @@ static void warn_of_drift(struct comparison_job *job) {
     if (i == job->count) return;
     const struct compared_row *row = &job->rows[i];
     text_list_add(&job->warnings,
-                  "the difference drifts: in %s, B began %s %% %s than A and ended %s %% %s, so the machine changed "
-                  "between or during the sweeps. More samples will not help: measure A and B alternately",
+                  "the difference changes along the samples: in %s, B began %s %% %s than A and ended %s %% %s. If the "
+                  "machine changed, measure A and B alternately; if samples are sorted by size, shuffle their ids",
                   compared_name(row->which), number_percent(fabs(row->began)).text,
                   row->began < 0 ? "faster" : "slower", number_percent(fabs(row->ended)).text,
                   row->ended < 0 ? "faster" : "slower");

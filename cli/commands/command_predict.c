@@ -376,10 +376,8 @@ static int predict_counts(const struct options *options, vp_latency_request *req
         return complain(EXIT_USAGE,
                         "predict: --tier, --crops, --max_crops and --preprocess are only for sizes like 640x480");
     if (request->views && !(is_given(options, "vision_tokens") && is_given(options, "sequence")))
-        return complain(EXIT_USAGE,
-                        "predict: --views %d needs --vision_tokens and --sequence; alternatively, give sizes like "
-                        "640x480",
-                        request->views);
+        return complain(EXIT_USAGE, "predict: --views %d needs --%s", request->views,
+                        is_given(options, "vision_tokens") ? "sequence" : "vision_tokens");
     if (!request->views && request->vision_tokens)
         return complain(EXIT_USAGE, "predict: --vision_tokens %d needs --views", request->vision_tokens);
     request->sequence =

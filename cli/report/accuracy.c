@@ -5,22 +5,13 @@
 
 #include <math.h>
 
-/* Rules of older versions, whose scores are in 0..1. */
-static int is_older_rule(const char *name) {
-    static const char *const endings[] = {"_vlmevalkit", "_lmms", "_official", "math_vista_local", "rouge_l"};
-    const size_t bytes = strlen(name);
-    int is_one = !strncmp(name, "bleu", 4);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        is_one |= bytes >= strlen(endings[i]) && !strcmp(name + bytes - strlen(endings[i]), endings[i]);
-    return is_one;
-}
 struct score_range score_range_of(const struct result_file *file) {
     struct score_range range = {0, 1, 0};
     vp_score_metric metric;
     const char *name = file->accuracy_metric;
     if (name && !strcmp(name, "cider")) range.high = 10; /* CIDEr-D is ten times a cosine */
     range.is_known = name ? vp_score_metric_find(name, &metric) == VP_OK || range.high > 1 || file->is_agreement
-                                || file->accuracy_from || is_older_rule(name)
+                                || file->accuracy_from
                           : file->is_foreign;
     for (size_t i = 0; range.is_known && i < file->count; i++) {
         double score = result_at(file, COLUMN_ACCURACY, i);

@@ -256,7 +256,7 @@ static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE
                  number_change(1, bias, errors->bias_low, errors->bias_high).text,
                  100 * fabs(bias) / errors->measured_mean);
     }
-    if (errors->of.r2 < 0 && chosen != VP_LATENCY_MEAN) {
+    if (errors->of.r2 < 0 && errors->of.mape > 0.05 && chosen != VP_LATENCY_MEAN) {
         add_part(&warnings[ERRORS_USELESS], part);
         snprintf(warnings[ERRORS_USELESS].words, sizeof warnings->words, "R2 %.3f", errors->of.r2);
     }

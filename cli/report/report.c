@@ -173,6 +173,13 @@ static void warn_of_units(struct report *report) {
         wrong += sum > 1.1;
         most = fmax(most, sum);
     }
+    for (size_t i = 0; i < report->results->count; i++) {
+        const struct result_file *file = &report->results->files[i];
+        if (!(file->accuracy > 1) || !file->accuracy_metric || !strcmp(file->accuracy_metric, "cider")) continue;
+        text_list_add(&report->warnings, "%.300s: the mean accuracy is %s; expected scores from 0 to 1, not percent",
+                      file->path, number_short(file->accuracy).text);
+        break;
+    }
     if (wrong)
         text_list_add(&report->warnings, "vision, prefill and decode add up to %.3g times T_total in %zu of %zu "
                                          "configurations: check that all times are in ms",
