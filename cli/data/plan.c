@@ -269,7 +269,15 @@ static int32_t size_count(const struct grid *grid) {
 /* Finds the dimensions. A knob that the model does not set itself is a dimension only with a list, so that grids
  * without the list do not change. */
 static int count_grid(struct grid *grid) {
+    const struct text_list *names = &grid->plan->variants.models;
     int code = check_lists(grid->settings, grid->model);
+    for (size_t i = 0; !code && i < names->count && grid->settings->lists[KNOB_TOKENS]; i++) {
+        const vp_family_preset *preset = vp_family_find(names->items[i]);
+        if (!grid->settings->servers.family && (!preset || strcmp(preset->name, "molmo") != 0))
+            return complain(EXIT_USAGE, "--vision_tokens_list needs --family NAME, whose rule gives the size of an image "
+                                        "with so many tokens: %s; vlmprof tile --list_families lists them",
+                            preset ? preset->name : "the model's name is no family's");
+    }
     grid->counts[grid->width++] = size_count(grid);
     for (int knob = 0; knob < KNOB_EACH_END; knob++) {
         if (grid->settings->lists[knob]) grid->plan->named |= 1u << knob;

@@ -128,6 +128,7 @@ struct sweep {
     /* the current block of runs: the counters at its start, and the offset of its first line */
     vp_noise_reading block_reading;
     int64_t block_from, block_runs; /* block_runs: runs_now at its start */
+    int64_t server_group;           /* the processes of --server; 0: none */
 
     /* the progress; done and failed count points of this process's share */
     struct pass_result *run; /* the current run */

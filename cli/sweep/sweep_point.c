@@ -278,7 +278,7 @@ static int check_streak(struct sweep *sweep, int exit_code, const char *reason) 
 
 /* ---- other load on the machine */
 static void block_begin(struct sweep *sweep) {
-    vp_noise_read(noise_root(), &sweep->block_reading);
+    noise_read(&sweep->block_reading, sweep->server_group);
     sweep->block_from = sweep->journal.end;
     sweep->block_runs = sweep->runs_now;
 }
@@ -289,7 +289,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise noise;
     struct noise_line line;
     if (sweep->runs_now == sweep->block_runs) return 0;
-    vp_noise_read(noise_root(), &now);
+    noise_read(&now, sweep->server_group);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
     line.noise = noise;

@@ -149,7 +149,7 @@ static void test_text(void) {
     shows("in one body");
     shows("its first token cannot be timed");
     CHECK_INT(ask("silent", NULL), 4);
-    said("the server reports an error: the answer is empty (finish_reason stop)");
+    said(": the answer is empty (finish_reason stop)");
     CHECK_INT(ask("aborted", NULL), 4);
     said("it ended the answer with finish_reason abort");
     CHECK_INT(ask("bare", NULL), 4);
