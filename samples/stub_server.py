@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
         words = [word] * tokens
         for question, answer in self.answers.items():
             if question in asked and image >= self.wrong_below:
-                words = [answer] + [""] * (tokens - 1)
+                words = [" "] + [""] * (tokens - 2) + [answer] if tokens > 1 else [answer]
         with self.worker:
             time.sleep(0.06 + self.token_s * image)
             if not request.get("stream"):

@@ -275,7 +275,7 @@ static int measure_without(struct audit *audit) {
     }
     return code;
 }
-/* Tells how long the other sizes take, after the first one, if that is long: as their tokens by the rule. */
+/* Prints how long the other sizes take if that is long, as if time were proportional to tokens by the rule. */
 static void say_rest(const struct audit *audit, int64_t repeats, double first_s) {
     const double first = (double)audit->asked[0].corner.count.total_tokens;
     double sum = 0;

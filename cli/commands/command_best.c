@@ -200,8 +200,9 @@ static char *options_text(const struct result_file *file) {
 static void print_cached(const struct result_file *file) {
     if (!file->is_served) return;
     const double share = result_cached_share(file);
-    print_plain("  cached      %s%s; images: %s\n", isfinite(share) ? number_percent(share).text : "not reported by the server",
-                isfinite(share) ? " % of the prompt tokens" : "", file->images ? file->images : "not reported");
+    print_plain("  cached      %s%s; images: %s\n", isfinite(share) ? number_percent(share).text : "not reported",
+                isfinite(share) ? " % of the prompt tokens" : " by the server",
+                file->images ? file->images : "not reported");
 }
 /* Prints the command of --server with the start-up values, and the size of images that ask has to send. */
 static void print_start(const struct result_file *file) {
@@ -424,7 +425,7 @@ static int by_value(const void *left, const void *right) {
 static void say_undecided(struct document *document, const struct most_row *row) {
     const char *what = knobs_are_loaded(&row->file->knobs) ? "requests" : "samples";
     if (row->is_growing)
-        document_text(document, BLOCK_LINE, "%s: undecided: the queue grew until the end of a block", row->configuration);
+        document_text(document, BLOCK_LINE, "%s: undecided: the queue grew until the end", row->configuration);
     else if (row->enough) {
         const double runs = (double)row->file->num_runs_per_sample * (double)row->enough / (double)row->requests;
         document_text(document, BLOCK_LINE, "%s: undecided: about %lld %s needed, you have %lld (--num_%s %.0f)",

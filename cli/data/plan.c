@@ -270,14 +270,14 @@ static int32_t size_count(const struct grid *grid) {
  * without the list do not change. */
 static int count_grid(struct grid *grid) {
     const struct text_list *names = &grid->plan->variants.models;
-    int code = check_lists(grid->settings, grid->model);
-    for (size_t i = 0; !code && i < names->count && grid->settings->lists[KNOB_TOKENS]; i++) {
+    const int needs_rule = grid->settings->lists[KNOB_TOKENS] && !grid->settings->servers.family;
+    for (size_t i = 0; needs_rule && i < names->count; i++) {
         const vp_family_preset *preset = vp_family_find(names->items[i]);
-        if (!grid->settings->servers.family && (!preset || strcmp(preset->name, "molmo") != 0))
-            return complain(EXIT_USAGE, "--vision_tokens_list needs --family NAME, whose rule gives the size of an image "
-                                        "with so many tokens: %s; vlmprof tile --list_families lists them",
-                            preset ? preset->name : "the model's name is no family's");
+        if (!preset || strcmp(preset->name, "molmo") != 0)
+            return complain(EXIT_USAGE, "--vision_tokens_list needs --family NAME, the rule of the server's model (vlmprof "
+                                        "tile --list_families)");
     }
+    int code = check_lists(grid->settings, grid->model);
     grid->counts[grid->width++] = size_count(grid);
     for (int knob = 0; knob < KNOB_EACH_END; knob++) {
         if (grid->settings->lists[knob]) grid->plan->named |= 1u << knob;

@@ -13,15 +13,15 @@ const char *noise_root(void) {
     return root ? root : "";
 }
 
-void noise_read(vp_noise_reading *reading, int64_t group) {
+void noise_read(const char *root, vp_noise_reading *reading, int64_t group) {
     char path[512];
-    vp_noise_read(noise_root(), reading);
-    snprintf(path, sizeof path, "%s/proc", noise_root());
+    vp_noise_read(root, reading);
+    snprintf(path, sizeof path, "%s/proc", root);
     DIR *folder = group && reading->own_ticks >= 0 ? opendir(path) : NULL;
     for (const struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
         char text[512] = "";
         long long of_group = 0, ticks[4];
-        snprintf(path, sizeof path, "%s/proc/%.20s/stat", noise_root(), entry->d_name);
+        snprintf(path, sizeof path, "%s/proc/%.20s/stat", root, entry->d_name);
         FILE *file = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(path, "r") : NULL;
         const size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
         const char *at = bytes ? strrchr(text, ')') : NULL; /* the name before it may contain any characters */

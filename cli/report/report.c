@@ -382,15 +382,16 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
     else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
     const int is_open = ratio->low <= 1 && ratio->high >= 1;
     const char *flat = ratio->low > 0.97 && ratio->high < 1.03 ? "flat: it saves no time" : "";
-    const struct number_text signed_text = is_factor ? number_estimate(1, ratio->mean, ratio->low, ratio->high)
-                                                     : number_change(100, ratio->mean - 1, ratio->low - 1, ratio->high - 1);
+    const struct number_text change = is_factor
+                                          ? number_estimate(1, ratio->mean, ratio->low, ratio->high)
+                                          : number_change(100, ratio->mean - 1, ratio->low - 1, ratio->high - 1);
     if (is_open)
         snprintf(out, 520, "%s has no significant effect on mean %s compared with %s (%s %s%s%s)", name, axis, first,
-                 signed_text.text, is_factor ? "times" : "%", *flat ? ", " : "", flat);
+                 change.text, is_factor ? "times" : "%", *flat ? ", " : "", flat);
     else if (fabs(log(ratio->mean)) < noise_of_servers(tradeoff, report->results))
         snprintf(out, 520, "%s changes mean %s by %s %% compared with %s, but other programs ran: their effect could be "
-                           "as large", name, axis, signed_text.text, first);
-    else if (is_factor) snprintf(out, 520, "%s costs %s times the mean %s of %s", name, signed_text.text, axis, first);
+                           "as large", name, axis, change.text, first);
+    else if (is_factor) snprintf(out, 520, "%s costs %s times the mean %s of %s", name, change.text, axis, first);
     else
         snprintf(out, 520, "%s %s mean %s by %s %% compared with %s%s%s%s", name, ratio->mean >= 1 ? "raises" : "cuts",
                  axis,

@@ -175,7 +175,7 @@ static int endpoint_get(struct endpoint *endpoint, const char *path, struct pars
         snprintf(reason, capacity, "%s%s: HTTP status %d", endpoint->url, path, status);
         if (status != 401 && status != 403) return EXIT_DEVICE;
         endpoint->is_away = 1;
-        snprintf(reason + strlen(reason), capacity - strlen(reason), ": the server rejects this client; ");
+        snprintf(reason + strlen(reason), capacity - strlen(reason), ": rejected; ");
         key_advice(endpoint, reason + strlen(reason), capacity - strlen(reason));
         return EXIT_DEVICE;
     }
@@ -315,8 +315,8 @@ static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, s
             snprintf(text, sizeof text, "; use --ca_file FILE with certificates to trust");
         else if (exchange->result == VP_ERR_DEVICE && (exchange->sent_ns || is_unreachable(exchange->error.text)))
             snprintf(text, sizeof text, strstr(exchange->error.text, "eset") ? "; did the server crash? see its log"
-                                        : exchange->sent_ns ? "; the server accepted the connection: is it stuck, or is "
-                                                              "--timeout_s too short?"
+                                        : exchange->sent_ns ? "; the server accepted the connection: is it stuck, or "
+                                                              "is --timeout_s too short?"
                                                           : "; is the server up at this address?");
         break;
     case 401: case 403:

@@ -304,7 +304,10 @@ static int run_rounds(struct load_loop *loop, size_t server, int64_t from, int64
             loop->block++;
             if (!has_open(loop, at, round + 1)) continue;
             code = make_ready(loop, server, reason, sizeof reason);
-            sweep->server_group = loop->server.pid;
+            if (sweep->server_group != loop->server.pid) {
+                sweep->server_group = loop->server.pid;
+                sweep_block_begin(sweep);
+            }
             if (code == EXIT_DEVICE) {
                 complain(0, "%s: %s", sweep->plan.configurations[at].file_name, reason);
                 code = fail_points(loop, at, reason);

@@ -179,6 +179,7 @@ int sweep_write_sample(struct sweep *sweep, size_t set, const struct sample *sam
 void sweep_draw_order(const struct sweep *sweep, size_t *order, size_t count, int64_t sample, int64_t round);
 
 /* Ends a block of runs, whose noise becomes a line. */
+void sweep_block_begin(struct sweep *sweep);
 int sweep_block_end(struct sweep *sweep);
 
 /* ---- served_point.c: the part that is specific to servers */
