@@ -314,7 +314,8 @@ static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, s
         if (strstr(exchange->error.text, "certificate"))
             snprintf(text, sizeof text, "; use --ca_file FILE with certificates to trust");
         else if (exchange->result == VP_ERR_DEVICE && (exchange->sent_ns || is_unreachable(exchange->error.text)))
-            snprintf(text, sizeof text, strstr(exchange->error.text, "eset") ? "; did the server crash? see its log"
+            snprintf(text, sizeof text, strstr(exchange->error.text, "reset") || strstr(exchange->error.text, "Empty ")
+                                            ? "; did the server crash? see its log"
                                         : exchange->sent_ns ? "; the server accepted the connection: is it stuck, or "
                                                               "is --timeout_s too short?"
                                                           : "; is the server up at this address?");
