@@ -439,7 +439,7 @@ static void test_weights(void) {
     REFUSED("predict %F/w/model 640x480 --tier low --weights int8", 2, "the model was fitted to only int4 weights");
     CHECK_INT(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0);
     CHECK(cli("compare %F/w %F/single") <= 1); /* int4 with int4; exit code 1 if times differ */
-    CHECK(last.out && strstr(last.out, "1 configurations are only in"));
+    CHECK(last.out && strstr(last.out, "1 configuration is only in"));
     CHECK_INT(cli("best %F/w --budget_ms 100000"), 0);
     remove_folder(in_folder("w/report"));
     remove_folder(in_folder("w"));
