@@ -389,8 +389,8 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
         snprintf(out, 520, "%s has no significant effect on mean %s compared with %s (%s %s%s%s)", name, axis, first,
                  change.text, is_factor ? "times" : "%", *flat ? ", " : "", flat);
     else if (fabs(log(ratio->mean)) < noise_of_servers(tradeoff, report->results))
-        snprintf(out, 520, "%s changes mean %s by %s %% compared with %s, but other programs ran: their effect could be "
-                           "as large", name, axis, change.text, first);
+        snprintf(out, 520, "%s changes mean %s by %s %% compared with %s, but other programs ran: their effect could "
+                           "be as large", name, axis, change.text, first);
     else if (is_factor) snprintf(out, 520, "%s costs %s times the mean %s of %s", name, change.text, axis, first);
     else
         snprintf(out, 520, "%s %s mean %s by %s %% compared with %s%s%s%s", name, ratio->mean >= 1 ? "raises" : "cuts",

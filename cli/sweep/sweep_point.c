@@ -415,7 +415,7 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         if (*result == VP_OK) {
             sweep->engine->warm_count = 0;
             sweep->engine->session_at = -1;
-            if (sweep->runs_now == sweep->block_runs) sweep_block_begin(sweep); /* loading weights is not a measurement */
+            if (sweep->runs_now == sweep->block_runs) sweep_block_begin(sweep); /* loading is not a measurement */
             code = check_session(sweep);
             sweep->engine->was_open = 1;
             return code;

@@ -972,8 +972,7 @@ VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, cons
     state->most_bytes = most_bytes;
     state->text_capacity = state->reasoning_capacity = 1;
     state->timed_prompt = state->timed_cached = state->timed_completion = -1;
-    for (size_t i = 0; content_type && content_type[i] > ' ' && content_type[i] != ';' && i + 1 < sizeof state->type; i++)
-        state->type[i] = content_type[i];
+    if (content_type) snprintf(state->type, sizeof state->type, "%.*s", (int)strcspn(content_type, "; "), content_type);
     if (content_type && vp_impl_chat_is_type(content_type, "text/event-stream")) state->announced = VP_IMPL_CHAT_EVENTS;
     if (content_type && vp_impl_chat_is_type(content_type, "application/x-ndjson"))
         state->announced = VP_IMPL_CHAT_LINES;
