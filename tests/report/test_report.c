@@ -738,7 +738,7 @@ static void test_engine_heads(void) {
                      named ? "\"dataset_name\": \"d\", " : "", i, 10 + 2 * i, 20 + 4 * i);
             write_text(in_folder(i ? "engine/b.json" : "engine/a.json"), text);
         }
-        EXITS(run("report %%F/engine"), 0, out, named ? "\n  q 1 costs 20.0 % more mean T_total than 0\n" : "2 files have no dataset_name: each counts as ");
+        EXITS(run("report %%F/engine"), 0, out, named ? "\n  q 1 raises mean T_total by 20.0 % compared with 0\n" : "2 files have no dataset_name: each counts as ");
         CHECK(strstr(last.out, "no front: no accuracies: rows need \"accuracy\"") && !strstr(last.out, "configuration: image size"));
         CHECK(!strstr(last.out, "effects of the knobs on mean T_total, d") == !named);
         EXITS(run("report %%F/engine --%s", named ? "html" : "json"), 0, out, named ? ">Latency by q<" : "\"num_samples\": 2\n");
