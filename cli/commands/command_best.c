@@ -425,16 +425,14 @@ static int by_value(const void *left, const void *right) {
 }
 static void say_undecided(struct document *document, const struct most_row *row) {
     const char *what = knobs_are_loaded(&row->file->knobs) ? "requests" : "samples";
-    if (row->is_growing)
-        document_text(document, BLOCK_LINE, "%s: undecided: the queue grew until the end", row->configuration);
-    else if (row->enough) {
-        const double runs = (double)row->file->num_runs_per_sample * (double)row->enough / (double)row->requests;
+    const double runs = (double)row->file->num_runs_per_sample * (double)row->enough / (double)row->requests;
+    if (row->is_growing || !row->enough)
+        document_text(document, BLOCK_LINE, "%s: undecided: %s", row->configuration,
+                      row->is_growing ? "the queue grew until the end" : "a limit is too close to what was measured");
+    else
         document_text(document, BLOCK_LINE, "%s: undecided: about %lld %s needed, you have %lld (--num_%s %.0f)",
                       row->configuration, (long long)row->enough, what, (long long)row->requests,
                       *what == 'r' ? "runs_per_sample" : "samples", *what == 'r' ? ceil(runs) : (double)row->enough);
-    } else
-        document_text(document, BLOCK_LINE, "%s: undecided: a limit is too close to what was measured",
-                      row->configuration);
 }
 static int print_most(const struct options *options, const struct most_row *rows, size_t count, const char *knob,
                       const struct text_list *warnings) {
