@@ -40,7 +40,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     worker = threading.Lock()
-    max_pixels, token_s, wrong_below = 0, 0.0, 0
+    max_pixels, token_s, wrong_below, answers = 0, 0.0, 0, {}
 
     def log_message(self, *_):
         pass
@@ -70,23 +70,28 @@ class Handler(BaseHTTPRequestHandler):
         Handler.left -= 1
         if Handler.left == -1:
             os._exit(1)
-        text, image = 8, 0
+        text, image, asked = 8, 0, ""
         for message in request["messages"]:
             content = message["content"]
             for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
                 if part["type"] == "text":
                     text += len(part["text"].split())
+                    asked += part["text"]
                 else:
                     data = base64.b64decode(part["image_url"]["url"].split(",", 1)[1])
                     image += image_tokens(*image_size(data), self.max_pixels)
         tokens = request.get("max_tokens") or request.get("max_completion_tokens") or 16
         usage = {"prompt_tokens": text + image, "completion_tokens": tokens, "total_tokens": text + image + tokens}
         word = " word" if image >= self.wrong_below else " other"
+        words = [word] * tokens
+        for question, answer in self.answers.items():
+            if question in asked and image >= self.wrong_below:
+                words = [" "] + [""] * (tokens - 2) + [answer] if tokens > 1 else [answer]
         with self.worker:
             time.sleep(0.06 + self.token_s * image)
             if not request.get("stream"):
                 time.sleep(0.003 * tokens)
-                message = {"role": "assistant", "content": word * tokens}
+                message = {"role": "assistant", "content": "".join(words)}
                 self.reply(200, {"object": "chat.completion", "model": "stub", "usage": usage,
                                  "choices": [{"index": 0, "message": message, "finish_reason": "length"}]})
                 return
@@ -94,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            for i in range(tokens):
+            for word in words:
                 self.event([{"index": 0, "delta": {"content": word}, "finish_reason": None}])
                 time.sleep(0.003)
         self.event([{"index": 0, "delta": {}, "finish_reason": "length"}])
@@ -108,11 +113,15 @@ def main():
     options.add_argument("--port", type=int, default=8000, help="0: a free one (default: 8000)")
     options.add_argument("--max_pixels", type=int, default=200704, help="most pixels of an image (default: 200704)")
     options.add_argument("--token_ms", type=float, default=0.2, help="time of an image token (default: 0.2)")
-    options.add_argument("--wrong_below", type=int, default=0, help="answer wrongly below so many image tokens")
+    options.add_argument("--wrong_below", type=int, default=0, help="answer wrongly below so many image tokens (see --answers)")
+    options.add_argument("--answers", metavar="FILE", help="answer the questions of a data set rightly, such as samples/questions.jsonl")
     options.add_argument("--die_after", type=int, default=1 << 40, help="end without an answer after so many requests (default: never)")
     given = options.parse_args()
     Handler.left = given.die_after
     Handler.max_pixels, Handler.token_s, Handler.wrong_below = given.max_pixels, given.token_ms / 1000, given.wrong_below
+    if given.answers:
+        with open(given.answers, encoding="utf-8") as lines:
+            Handler.answers = {line["question"]: line["answers"][0] for line in map(json.loads, lines)}
     ThreadingHTTPServer.daemon_threads = True
     ThreadingHTTPServer.request_queue_size = 256
     server = ThreadingHTTPServer(("127.0.0.1", given.port), Handler)

@@ -7,6 +7,7 @@
 #include "base/console.h"
 #include "vlmprof_ranges.h"
 
+#include <ctype.h>
 #include <sys/stat.h>
 
 /* Returns 1 if both name the same option. Hyphens and underscores are equivalent. */
@@ -155,22 +156,27 @@ static int option_append(const struct option_spec *spec, struct option_value *va
     value->numbers[value->count++] = number;
     return 0;
 }
+/* Copies part of an argument into memory that lives as long as the options. */
+static const char *keep_piece(struct options *options, const char *text, size_t bytes) {
+    options->pieces = resize(options->pieces, options->piece_count + 1, sizeof *options->pieces);
+    return options->pieces[options->piece_count++] = copy_text(text, bytes);
+}
+
 /* Checks one word and stores it. Returns 0 or an exit code. */
 static int option_store(struct options *options, int index, const char *word) {
     const struct option_spec *spec = &options->command->options[index];
     struct option_value *value = &options->values[index];
     int64_t number = 0;
+    if (spec->kind == CHOICE && !has_word(spec->choices, word)) { /* TTFT, where choices are in lower case */
+        char *lower = (char *)(size_t)keep_piece(options, word, strlen(word));
+        for (char *byte = lower; *byte; byte++) *byte = (char)tolower((unsigned char)*byte);
+        if (has_word(spec->choices, lower)) word = lower;
+    }
     int code = option_check(spec, word, &number, &value->real);
     if (code) return code;
     value->number = number;
     value->text = word;
     return is_list(spec) ? option_append(spec, value, word, number) : 0;
-}
-
-/* Copies part of an argument into memory that lives as long as the options. */
-static const char *keep_piece(struct options *options, const char *text, size_t bytes) {
-    options->pieces = resize(options->pieces, options->piece_count + 1, sizeof *options->pieces);
-    return options->pieces[options->piece_count++] = copy_text(text, bytes);
 }
 
 /* Stores the argument of a list. Commas separate values, except in WHOLE_TEXTS. */

@@ -275,6 +275,17 @@ static int measure_without(struct audit *audit) {
     }
     return code;
 }
+/* Prints how long the other sizes take if that is long, as if time were proportional to tokens by the rule. */
+static void say_rest(const struct audit *audit, int64_t repeats, double first_s) {
+    const double first = (double)audit->asked[0].corner.count.total_tokens;
+    double sum = 0;
+    for (size_t i = 0; i < audit->count; i++) sum += (double)audit->asked[i].corner.count.total_tokens;
+    const double rest_s = first_s * (sum * (double)repeats / first - 1);
+    if (rest_s < 30) return;
+    close_progress();
+    print_note("vlmprof: about %.0f s left for %zu more images%s; --image_pixels N leaves out large ones\n", rest_s,
+               audit->count - 1, repeats > 1 ? " and repeats" : "");
+}
 /* Sends only the text, then each size, `repeats` times. After Ctrl-C the counts so far are kept. Returns 0 or an exit
  * code. */
 static int audit_measure(struct audit *audit, int64_t repeats) {
@@ -288,8 +299,10 @@ static int audit_measure(struct audit *audit, int64_t repeats) {
         return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
     }
     audit->text_tokens = answer.usage.prompt_tokens;
+    const int64_t begin_ns = vp_clock_ns();
     for (; audit->done < audit->count && !code && !interrupted; audit->done += !code) {
         struct asked *asked = &audit->asked[audit->done];
+        if (audit->done == 1) say_rest(audit, repeats, (double)(vp_clock_ns() - begin_ns) / 1e9);
         show_progress("image %zu of %zu: %dx%d", audit->done + 1, audit->count, asked->corner.width_px,
                       asked->corner.height_px);
         code = ask_size(audit, asked, 1);

@@ -15,6 +15,7 @@
 #include "vlmprof_analysis.h"
 
 #include <math.h>
+#include <strings.h>
 
 static const struct option_spec BEST_OPTIONS[] = {
     OPTION_GROUP("what to compare"),
@@ -199,8 +200,36 @@ static char *options_text(const struct result_file *file) {
 }
 static void print_cached(const struct result_file *file) {
     if (!file->is_served) return;
-    print_plain("  cached      %s %% of the prompt tokens; images: %s\n",
-                number_percent(result_cached_share(file)).text, file->images ? file->images : "not reported");
+    const double share = result_cached_share(file);
+    print_plain("  cached      %s%s; images: %s\n", isfinite(share) ? number_percent(share).text : "not reported",
+                isfinite(share) ? " % of the prompt tokens" : " by the server",
+                file->images ? file->images : "not reported");
+}
+/* Prints the command of --server with the start-up values, and the size of images that ask has to send. */
+static void print_start(const struct result_file *file) {
+    const struct knob_values *knobs = &file->knobs;
+    struct text_buffer command = {NULL, 0, 0};
+    for (const char *at = file->launch; at && *at;) {
+        char text[KNOB_TEXT_BYTES];
+        int knob = KNOB_OWN;
+        for (; knob < KNOB_COUNT; knob++) {
+            const char *key = KNOBS[knob].key;
+            if (*at == '{' && key && knob_is_set(knobs, knob) && !strncmp(at + 1, key, strlen(key))
+                && at[strlen(key) + 1] == '}')
+                break;
+        }
+        if (knob == KNOB_COUNT) text_add(&command, at++, 1);
+        else {
+            knob_value_text(knobs, knob, text);
+            shell_word(&command, text);
+            at += strlen(KNOBS[knob].key) + 2;
+        }
+    }
+    if (command.bytes) print_plain("  start it    %s\n", command.data);
+    free(command.data);
+    char size[KNOB_TEXT_BYTES];
+    if (knob_is_set(knobs, KNOB_TOKENS) || knob_is_set(knobs, KNOB_TIER))
+        print_plain("  image size  %s, as the sweep made it: add --resize WxH to ask\n", knob_size_text(knobs, size));
 }
 /* Prints the median over samples, which `report` uses to draw its front, unless the budget itself is for the median. */
 static void print_median(const struct tradeoff *tradeoff, const struct report_settings *settings, size_t config) {
@@ -237,6 +266,8 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
         print_plain("; the %s meets it in %s %% of %zu resamples; this is the best configuration in %s %%\n", of,
                     number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
     print_cached(&results->files[tradeoff->group->paired[pick->config]]);
+    if (results->files[tradeoff->group->paired[pick->config]].is_served)
+        print_start(&results->files[tradeoff->group->paired[pick->config]]);
     if (pick->has_runner_up)
         print_plain("  runner-up   %s: accuracy %s, %s %s ms%s\n",
                     setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
@@ -331,7 +362,7 @@ static int best_of_group(const struct options *options, const struct results *re
 }
 /* ---- --most: the largest value of a knob that keeps all limits, as measured */
 enum { LIMIT_TTFT, LIMIT_E2E, LIMIT_ACCURACY, LIMIT_COUNT };
-enum verdict { KEPT, BROKEN, OPEN }; /* OPEN: the interval contains the limit, or there is none */
+enum verdict { KEPT, BROKEN, OPEN };
 static const char *const LIMIT_NAMES[] = {"ttft", "e2e", "accuracy"};
 static const char *const VERDICTS[] = {"yes", "no", "undecided"};
 struct most_row {
@@ -340,43 +371,68 @@ struct most_row {
     vp_estimate values[LIMIT_COUNT];
     const char *verdict;
     enum verdict keeps;
+    const struct result_file *file;
+    int64_t requests, enough; /* enough: to decide it, about; 0: not known */
+    int is_growing;
 };
 static int read_limits(const struct option_value *list, double limits[LIMIT_COUNT]) {
     for (int i = 0; i < LIMIT_COUNT; i++) limits[i] = (double)NAN;
     for (size_t i = 0; i < list->count; i++) {
-        const char *text = list->items[i], *colon = strchr(text, ':');
+        const char *text = list->items[i], *number = text + strcspn(text, ":=");
         int which = 0;
-        double value = 0;
-        while (which < LIMIT_COUNT && !(colon && strlen(LIMIT_NAMES[which]) == (size_t)(colon - text)
-                                        && !strncmp(LIMIT_NAMES[which], text, (size_t)(colon - text))))
+        char *end;
+        while (which < LIMIT_COUNT && (strlen(LIMIT_NAMES[which]) != (size_t)(number - text)
+                                       || strncasecmp(LIMIT_NAMES[which], text, (size_t)(number - text)) != 0))
             which++;
-        if (which == LIMIT_COUNT || vp_number_parse(colon + 1, strlen(colon + 1), &value) != VP_OK || !(value > 0))
-            return complain(EXIT_USAGE, "--limit %.60s: expected ttft:MS, e2e:MS or accuracy:SHARE, above 0", text);
+        const double value = strtod(*number ? number + 1 : text, &end);
+        const int is_known = (which < LIMIT_COUNT || !*number) && value > 0 && isfinite(value);
+        if (!is_known || which == LIMIT_COUNT || *number != ':' || *end)
+            return complain(EXIT_USAGE, "--limit %.60s: expected ttft:MS, e2e:MS or accuracy:SHARE, above 0%s%s%s%s",
+                            text, is_known ? "; did you mean " : "",
+                            is_known ? LIMIT_NAMES[which % LIMIT_COUNT] : "", is_known ? ":" : "",
+                            is_known ? number_plain(value).text : "");
         if (isfinite(limits[which])) return complain(EXIT_USAGE, "--limit %s is given twice", LIMIT_NAMES[which]);
         limits[which] = value;
     }
     return 0;
 }
-/* A time over requests under load, otherwise over samples. */
-static vp_estimate time_of(const struct result_file *file, int metric, double percentile) {
+/* Sets a time over requests under load, otherwise over samples. Returns whether it keeps the limit. */
+static enum verdict set_time(struct most_row *row, int which, double percentile, double limit) {
+    const int metric = which == LIMIT_TTFT ? METRIC_TTFT : METRIC_TOTAL;
     double *values;
-    size_t count = requests_of(file, metric, &values);
-    if (!values) values = resize(NULL, file->count + 1, sizeof *values);
-    for (size_t i = 0; i < file->count && !knobs_are_loaded(&file->knobs); i++)
-        if (isfinite(result_at(file, metric, i))) values[count++] = result_at(file, metric, i);
-    const vp_estimate estimate = count ? series_percentile(values, count, percentile) : estimate_none();
+    size_t count = requests_of(row->file, metric, &values), enough = 0;
+    if (!values) values = resize(NULL, row->file->count + 1, sizeof *values);
+    for (size_t i = 0; i < row->file->count && !knobs_are_loaded(&row->file->knobs); i++)
+        if (isfinite(result_at(row->file, metric, i))) values[count++] = result_at(row->file, metric, i);
+    const vp_estimate value = row->values[which] = count ? series_percentile(values, count, percentile)
+                                                         : estimate_none();
+    int meets = value.high <= limit ? 1 : value.low > limit ? -1 : 0;
+    if (percentile > 0 && isfinite(limit)) meets = series_meets(values, count, percentile, limit, &enough);
     free(values);
-    return estimate;
+    if (isfinite(limit) && !meets) {
+        row->requests = (int64_t)count;
+        if (row->enough < (int64_t)enough) row->enough = (int64_t)enough;
+    }
+    return meets > 0 ? KEPT : meets ? BROKEN : OPEN;
 }
-static enum verdict keeps(vp_estimate value, double limit, int is_least) {
-    const double sign = is_least ? -1 : 1, worst = is_least ? value.low : value.high;
-    if (sign * worst <= sign * limit) return KEPT;
-    return sign * (is_least ? value.high : value.low) > sign * limit ? BROKEN : OPEN;
+static enum verdict accuracy_keeps(vp_estimate value, double limit) {
+    return value.low >= limit ? KEPT : value.high < limit ? BROKEN : OPEN;
 }
 static int by_value(const void *left, const void *right) {
     const struct most_row *a = left, *b = right;
     if (a->keeps != b->keeps && (a->keeps == KEPT || b->keeps == KEPT)) return a->keeps == KEPT ? -1 : 1;
     return a->value > b->value ? -1 : a->value < b->value;
+}
+static void say_undecided(struct document *document, const struct most_row *row) {
+    const char *what = knobs_are_loaded(&row->file->knobs) ? "requests" : "samples";
+    const double runs = (double)row->file->num_runs_per_sample * (double)row->enough / (double)row->requests;
+    if (row->is_growing || !row->enough)
+        document_text(document, BLOCK_LINE, "%s: undecided: %s", row->configuration,
+                      row->is_growing ? "the queue grew until the end" : "a limit is too close to what was measured");
+    else
+        document_text(document, BLOCK_LINE, "%s: undecided: about %lld %s needed, you have %lld (--num_%s %.0f)",
+                      row->configuration, (long long)row->enough, what, (long long)row->requests,
+                      *what == 'r' ? "runs_per_sample" : "samples", *what == 'r' ? ceil(runs) : (double)row->enough);
 }
 static int print_most(const struct options *options, const struct most_row *rows, size_t count, const char *knob,
                       const struct text_list *warnings) {
@@ -389,15 +445,16 @@ static int print_most(const struct options *options, const struct most_row *rows
          .range_key = "T_total_interval", .is_measured = 1},
         {CELL_ESTIMATE(struct most_row, values[LIMIT_ACCURACY]), "accuracy", "accuracy",
          .range_key = "accuracy_interval"},
-        {CELL(struct most_row, verdict), "keeps_limits", "meets the limits"}};
+        {CELL(struct most_row, verdict), "keeps_limits", "meets the limits"},
+        {CELL(struct most_row, enough), "requests_needed", NULL}};
     const struct table table = TABLE(columns, rows, count, NULL, 0);
     const char *percentile = percentile_text(report_settings_of(options).percentile);
     struct document document = {NULL, 0, NULL};
     vp_json_writer writer;
     if (!is_given(options, "json")) {
         document_add_table(&document, &table);
-        document_text(&document, BLOCK_LINE, "%s of the times, with 95 %% intervals; undecided: an interval contains a "
-                                             "limit, or there are too few requests for an interval", percentile);
+        document_text(&document, BLOCK_LINE, "%s of the times, with 95 %% intervals", percentile);
+        for (size_t i = 0; i < count; i++) if (rows[i].keeps == OPEN) say_undecided(&document, &rows[i]);
         return print_document(&document);
     }
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
@@ -406,6 +463,23 @@ static int print_most(const struct options *options, const struct most_row *rows
     table_put(&writer, "configurations", &table);
     PUT(&writer, END_OBJECT);
     return json_end(&writer);
+}
+/* Returns 1 and the number if a knob has one in the file. */
+static int numeric_knob(const struct result_file *file, int knob, double *value) {
+    char text[KNOB_TEXT_BYTES] = "";
+    if (knob < KNOB_COUNT && knob_is_set(&file->knobs, knob)) knob_value_text(&file->knobs, knob, text);
+    return vp_number_parse(text, strlen(text), value) == VP_OK;
+}
+static int complain_of_most(const char *name, const struct result_file *file) {
+    struct text_buffer names = {NULL, 0, 0};
+    double value;
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (KNOBS[knob].key && numeric_knob(file, knob, &value))
+            text_add_format(&names, "%s%s", names.bytes ? ", " : "", KNOBS[knob].key);
+    complain(EXIT_USAGE, "--most %.60s: %.300s has no numeric knob of this name; it has %s", name, file->path,
+             names.bytes ? names.data : "none");
+    free(names.data);
+    return EXIT_USAGE;
 }
 static int most_of_group(const struct options *options, const struct results *results,
                          const struct result_group *group, const struct report_settings *settings,
@@ -417,20 +491,19 @@ static int most_of_group(const struct options *options, const struct results *re
     while (knob < KNOB_COUNT && !(KNOBS[knob].key && !strcmp(KNOBS[knob].key, name))) knob++;
     for (size_t i = 0; i < group->count && !code; i++) {
         const struct result_file *file = &results->files[group->first + i];
-        char text[KNOB_TEXT_BYTES] = "";
         struct most_row *row = &rows[i];
-        if (knob < KNOB_COUNT && knob_is_set(&file->knobs, knob)) knob_value_text(&file->knobs, knob, text);
-        if (vp_number_parse(text, strlen(text), &row->value) != VP_OK)
-            code = complain(EXIT_USAGE, "--most %.60s: %.300s has no numeric value for this knob", name, file->path);
+        row->file = file;
+        if (!numeric_knob(file, knob, &row->value)) code = complain_of_most(name, file);
         report_full_name(results, file, row->configuration);
-        row->values[LIMIT_TTFT] = time_of(file, METRIC_TTFT, settings->percentile);
-        row->values[LIMIT_E2E] = time_of(file, METRIC_TOTAL, settings->percentile);
         row->values[LIMIT_ACCURACY] = file_accuracy(file);
         for (int k = 0; k < LIMIT_COUNT; k++) {
-            if (!isfinite(limits[k])) continue;
-            const enum verdict one = keeps(row->values[k], limits[k], k == LIMIT_ACCURACY);
-            if (one == BROKEN || (one == OPEN && row->keeps == KEPT)) row->keeps = one;
+            const enum verdict one = k == LIMIT_ACCURACY ? accuracy_keeps(row->values[k], limits[k])
+                                                         : set_time(row, k, settings->percentile, limits[k]);
+            if (isfinite(limits[k]) && (one == BROKEN || row->keeps == KEPT)) row->keeps = one;
         }
+        for (size_t k = 0; k < file->load_count; k++) row->is_growing |= file->loads[k].is_growing > 0;
+        if (row->is_growing && row->keeps == KEPT) row->keeps = OPEN;
+        if (row->keeps != OPEN) row->enough = 0;
         row->verdict = VERDICTS[row->keeps];
     }
     for (size_t i = 0; i < warnings->count && !code; i++) print_note("vlmprof: %s\n", warnings->items[i]);

@@ -140,10 +140,13 @@ static int sweep_report(const struct sweep *sweep) {
         unwritten = summaries_print(&sweep->results);
     summaries_warn(&sweep->results, &warnings);
     for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
-    print_note("vlmprof: %s%zu configuration%s, %zu point%s (%zu measured now, %lld failed) in %s%s; next: vlmprof "
+    const int is_loaded = sweep->results.is_loaded; /* a point may be measured partly before, partly now */
+    print_note("vlmprof: %s%zu configuration%s, %zu point%s (%lld %smeasured now, %lld failed) in %s%s; next: vlmprof "
                "report %s\n",
                rank, sweep->plan.configuration_count, plural_s((int64_t)sweep->plan.configuration_count),
-               sweep->point_count, plural_s((int64_t)sweep->point_count), sweep->done - sweep->done_before,
+               sweep->point_count, plural_s((int64_t)sweep->point_count),
+               is_loaded ? (long long)sweep->runs_now : (long long)(sweep->done - sweep->done_before),
+               is_loaded ? "requests " : "",
                (long long)sweep->failed, sweep->settings.output_dir,
                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "",
                sweep->settings.output_dir);

@@ -269,6 +269,14 @@ static int32_t size_count(const struct grid *grid) {
 /* Finds the dimensions. A knob that the model does not set itself is a dimension only with a list, so that grids
  * without the list do not change. */
 static int count_grid(struct grid *grid) {
+    const struct text_list *names = &grid->plan->variants.models;
+    const int needs_rule = grid->settings->lists[KNOB_TOKENS] && !grid->settings->servers.family;
+    for (size_t i = 0; needs_rule && i < names->count; i++) {
+        const vp_family_preset *preset = vp_family_find(names->items[i]);
+        if (!preset || strcmp(preset->name, "molmo") != 0)
+            return complain(EXIT_USAGE, "--vision_tokens_list needs --family NAME, the rule of the server's model "
+                                        "(vlmprof tile --list_families)");
+    }
     int code = check_lists(grid->settings, grid->model);
     grid->counts[grid->width++] = size_count(grid);
     for (int knob = 0; knob < KNOB_EACH_END; knob++) {

@@ -135,6 +135,8 @@ static int add_variant(const struct variant_settings *settings, struct variants 
 /* Takes the names of --endpoint_model, or asks each server for its only one. Returns 0 or an exit code. */
 static int choose_models(const struct variant_settings *settings, struct text_list *models) {
     int code = 0;
+    if (settings->launch.command && !settings->models->given)
+        return complain(EXIT_USAGE, "--server needs --endpoint_model NAME: the server cannot be asked before it runs");
     for (size_t i = 0; i < settings->models->count; i++) text_list_copy(models, settings->models->items[i]);
     for (size_t i = 0; i < settings->endpoints->count && !settings->models->given && !code; i++) {
         struct endpoint endpoint;

@@ -2,6 +2,7 @@
 #include "measure/noise.h"
 #include "vlmprof_statistics.h"
 
+#include <dirent.h>
 #include <math.h>
 
 const char *noise_root(void) {
@@ -12,6 +13,25 @@ const char *noise_root(void) {
     return root ? root : "";
 }
 
+void noise_read(const char *root, vp_noise_reading *reading, int64_t group) {
+    char path[512];
+    vp_noise_read(root, reading);
+    snprintf(path, sizeof path, "%s/proc", root);
+    DIR *folder = group && reading->own_ticks >= 0 ? opendir(path) : NULL;
+    for (const struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        char text[512] = "";
+        long long of_group = 0, ticks[4];
+        snprintf(path, sizeof path, "%s/proc/%.20s/stat", root, entry->d_name);
+        FILE *file = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(path, "r") : NULL;
+        const size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
+        const char *at = bytes ? strrchr(text, ')') : NULL; /* the name before it may contain any characters */
+        if (file) fclose(file);
+        if (at && sscanf(at + 1, " %*c %*d %lld %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld", &of_group, ticks,
+                         ticks + 1, ticks + 2, ticks + 3) == 5 && of_group == group)
+            reading->own_ticks += ticks[0] + ticks[1] + ticks[2] + ticks[3];
+    }
+    if (folder) closedir(folder);
+}
 void noise_begin(vp_noise_summary *summary, vp_noise_reading *reading) {
     *summary = vp_noise_summary_none();
     vp_noise_read(noise_root(), reading);

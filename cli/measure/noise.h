@@ -6,6 +6,9 @@
 
 const char *noise_root(void); /* the root of the system's files: "", except in programs for tests */
 
+/* As vp_noise_read; the processes of a group count as this process. group 0: none. */
+void noise_read(const char *root, vp_noise_reading *reading, int64_t group);
+
 /* The activity between the two calls becomes one block of the summary. The first call empties the summary. */
 void noise_begin(vp_noise_summary *summary, vp_noise_reading *reading);
 void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading);

@@ -72,8 +72,7 @@ static void draw_lines(struct text_buffer *out, const struct load_line_of *lines
             span_add_estimate(&y_span, value);
             any |= value.value > 0;
         }
-    if (x_span.low > x_span.high) return; /* nothing was measured */
-    if (!any) span_add(&y_span, 1);
+    if (!any) return; /* nothing was measured, or no answer is right */
     figure_open(out, caption, note, 0);
     legend_open(out);
     for (size_t i = 0; i < shown; i++) legend_item(out, COLOUR_SERIES, (int)i, 0, (int)i, lines[i].name);
@@ -102,13 +101,17 @@ static void draw_lines(struct text_buffer *out, const struct load_line_of *lines
     plot_close(&plot);
 }
 void page_loads(struct text_buffer *out, const struct report *report) {
-    static const struct { size_t offset; int is_estimate; const char *caption, *label; } plots[] = {
-        {offsetof(struct load_row, ttft_p50), 1, "P50 of TTFT", "TTFT, ms"},
-        {offsetof(struct load_row, ttft_p95), 1, "P95 of TTFT", "TTFT, ms"},
-        {offsetof(struct load_row, total_p50), 1, "P50 of T_total (E2E)", "T_total, ms"},
-        {offsetof(struct load_row, total_p95), 1, "P95 of T_total (E2E)", "T_total, ms"},
-        {offsetof(struct load_row, accuracy), 1, "Accuracy", "accuracy"},
-        {offsetof(struct load_row, correct), 0, "Correct answers per second", "correct answers/s"}};
+    static const char time[] = "Times start when a request was due. Whiskers: 95 % interval, where there are enough "
+                               "independent requests for one. Pale marks: the queue grew until the end.",
+                      answers[] = "Whiskers: 95 % interval. Pale marks: the queue grew until the end.";
+    static const struct { size_t offset; int is_estimate; const char *caption, *label, *note; } plots[] = {
+        {offsetof(struct load_row, ttft_p50), 1, "P50 of TTFT", "TTFT, ms", time},
+        {offsetof(struct load_row, ttft_p95), 1, "P95 of TTFT", "TTFT, ms", time},
+        {offsetof(struct load_row, total_p50), 1, "P50 of T_total (E2E)", "T_total, ms", time},
+        {offsetof(struct load_row, total_p95), 1, "P95 of T_total (E2E)", "T_total, ms", time},
+        {offsetof(struct load_row, accuracy), 1, "Accuracy", "accuracy", answers},
+        {offsetof(struct load_row, correct), 0, "Correct answers per second", "correct answers/s",
+         "Pale marks: the queue grew until the end."}};
     const struct table loads = load_table(&report->loads);
     size_t line_count;
     if (!loads.row_count) return;
@@ -118,8 +121,7 @@ void page_loads(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "<div class=\"grid\">");
     for (size_t i = 0; i < sizeof plots / sizeof *plots; i++)
         draw_lines(out, lines, line_count, plots[i].offset, plots[i].is_estimate, plots[i].caption,
-                   "Times start when a request was due. Whiskers: 95 % interval. Pale marks: the "
-                   "queue grew until the end.",
+                   plots[i].note,
                    is_open ? "requests per second" : "requests in flight", plots[i].label);
     text_add_string(out, "</div>");
     page_table_of(out, "Under load, over requests", &loads);

@@ -7,12 +7,13 @@
 #include <math.h>
 
 /* ---- configurations */
-static void set_times(struct load_row *row, int metric, vp_estimate *p50, vp_estimate *p95) {
+static size_t set_times(struct load_row *row, int metric, vp_estimate *p50, vp_estimate *p95) {
     double *values;
     const size_t count = requests_of(row->file, metric, &values);
     *p50 = series_percentile(values, count, 50);
     *p95 = series_percentile(values, count, 95);
     free(values);
+    return count;
 }
 static void add_row(const struct results *results, const struct result_file *file, load_namer *name,
                     struct load_rows *rows) {
@@ -27,10 +28,10 @@ static void add_row(const struct results *results, const struct result_file *fil
     row->others = -1;
     row->blocks = (int64_t)file->load_count;
     set_times(row, METRIC_TTFT, &row->ttft_p50, &row->ttft_p95);
-    set_times(row, METRIC_TOTAL, &row->total_p50, &row->total_p95);
+    const int64_t known = (int64_t)set_times(row, METRIC_TOTAL, &row->total_p50, &row->total_p95) + row->failed;
     for (size_t i = 0; i < file->load_count; i++) {
         const struct load_line *block = &file->loads[i];
-        row->requests += block->requests;
+        row->in_blocks += block->requests;
         row->late += block->late;
         row->growing += block->is_growing > 0;
         if (block->waiting > row->waiting && block->is_growing > 0) row->waiting = block->waiting;
@@ -41,6 +42,7 @@ static void add_row(const struct results *results, const struct result_file *fil
         completed += block->completed_per_s * block->window_s;
         in_flight += block->mean_in_flight * block->window_s;
     }
+    row->requests = known > row->in_blocks ? known : row->in_blocks;
     row->offered = due / seconds;
     row->completed = completed / seconds;
     row->in_flight = in_flight / seconds;
@@ -74,7 +76,18 @@ static const struct table_column LOADS[] = {
 struct table load_table(const struct load_rows *rows) {
     return (struct table)TABLE(LOADS, rows->items, rows->count, NULL, 0);
 }
+static void find_tails(const struct load_rows *rows, struct text_list *findings) {
+    enum { SHOWN = 8 };
+    struct text_buffer text = {NULL, 0, 0};
+    for (size_t i = 0; i < rows->count && i < SHOWN; i++)
+        text_add_format(&text, "%s%s %s%s", i ? ", " : "", rows->items[i].configuration,
+                        number_measured(rows->items[i].ttft_p95.value, (double)NAN, (double)NAN).text,
+                        rows->items[i].growing ? " (the queue grew)" : "");
+    if (text.bytes) text_list_add(findings, "P95 of TTFT under load, ms: %s", text.data);
+    free(text.data);
+}
 void load_find(const struct load_rows *rows, struct text_list *findings) {
+    find_tails(rows, findings);
     for (size_t i = 0; i < rows->count; i++) {
         const struct load_row *row = &rows->items[i];
         if (row->growing)
@@ -84,10 +97,13 @@ void load_find(const struct load_rows *rows, struct text_list *findings) {
         if (row->failed)
             text_list_add(findings, "%s: %lld samples failed and count as wrong; the first: %.200s", row->configuration,
                           (long long)row->failed, row->file->failed_reason ? row->file->failed_reason : "no reason");
-        if (100 * row->late > row->requests)
+        if (row->in_blocks < row->requests)
+            text_list_add(findings, "%s: due/s, done/s and in flight are of %lld of %lld requests, because a block was "
+                                    "stopped", row->configuration, (long long)row->in_blocks, (long long)row->requests);
+        if (100 * row->late > row->in_blocks)
             text_list_add(findings, "%s: the client sent %lld of %lld requests more than 5 ms late: use a faster or "
                                     "quieter machine, or lower rates",
-                          row->configuration, (long long)row->late, (long long)row->requests);
+                          row->configuration, (long long)row->late, (long long)row->in_blocks);
         if (row->others > 0)
             text_list_add(findings, "%s: other clients also sent the server %lld requests", row->configuration,
                           (long long)row->others);

@@ -11,7 +11,8 @@ struct load_row {
     char configuration[160];
     vp_estimate ttft_p50, ttft_p95, total_p50, total_p95, accuracy;
     double offered, completed, in_flight, correct; /* requests/s; mean number; completed x accuracy */
-    int64_t requests, failed, late, waiting, growing, others, blocks; /* growing: blocks; waiting: most of them */
+    /* requests: measured or failed; in_blocks: those of blocks that ended; growing: blocks; waiting: most of them */
+    int64_t requests, in_blocks, failed, late, waiting, growing, others, blocks;
 };
 struct load_rows { struct load_row *items; size_t count; };
 

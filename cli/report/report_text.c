@@ -71,8 +71,10 @@ static void write_provenance(struct document *document, const struct report *rep
     if (!(file->num_runs_per_sample > 0) && !(file->measured_from && file->measured_to)) return;
     document_text(document, BLOCK_HEADING, "Provenance");
     if (file->num_runs_per_sample > 0)
-        document_text(document, BLOCK_LINE, "at least %lld run%s per sample; a sample's value is the mean of its runs",
-                      (long long)file->num_runs_per_sample, plural_s(file->num_runs_per_sample));
+        document_text(document, BLOCK_LINE, "at least %lld run%s per sample; %s", (long long)file->num_runs_per_sample,
+                      plural_s(file->num_runs_per_sample),
+                      knobs_are_loaded(&file->knobs) ? "under load, each one is a request"
+                                                     : "a sample's value is the mean of its runs");
     if (file->measured_from && file->measured_to)
         document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
                       file->measured_to, file->version ? file->version : "?", file->host ? file->host : "?");
@@ -160,7 +162,8 @@ static void write_latencies(struct document *document, const struct report *repo
     int has_intervals = 0;
     const struct table table = latency_table(report, SIZE_MAX, 0);
     for (size_t i = 0; i < results->count; i++) has_intervals |= isfinite(report->items[i].p50[METRIC_TOTAL].low);
-    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples%s",
+    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples%s%s",
+                  report->loads.count ? ", but T_total and TTFT over requests under load" : "",
                   has_intervals ? " [95 % interval]" : "");
     document_add_table(document, &table);
     if (is_served) {

@@ -20,13 +20,13 @@ size_t requests_of(const struct result_file *file, int metric, double **out) {
         }
     return count;
 }
-/* The number of independent values that these are worth. */
-static size_t independent_of(const double *values, size_t count) {
+/* This many of the values are worth one independent value. */
+static double correlation_time(const double *values, size_t count) {
     double *zeros = zeroed(count, sizeof *zeros), time = 1;
     vp_comparison comparison;
     if (vp_compare_ordered(zeros, values, count, VP_SCALE_ABSOLUTE, 1, 0.05, &time, &comparison) != VP_OK) time = 1;
     free(zeros);
-    return (size_t)((double)count / fmax(time, 1));
+    return fmax(time, 1);
 }
 static vp_estimate series_mean(const double *values, size_t count) {
     vp_estimate mean = {count ? vp_statistics_mean(values, count) : (double)NAN, (double)NAN, (double)NAN};
@@ -48,7 +48,8 @@ vp_estimate series_percentile(const double *values, size_t count, double percent
     vp_sort_double(sorted, count);
     estimate.value = vp_statistics_percentile(sorted, count, percentile);
     for (size_t i = 0; i < count; i++) flags[i] = values[i] <= estimate.value;
-    const size_t independent = independent_of(flags, count), needs = vp_statistics_percentile_needs(percentile, 0.95);
+    const size_t independent = (size_t)((double)count / correlation_time(flags, count)),
+                 needs = vp_statistics_percentile_needs(percentile, 0.95);
     for (size_t i = 0; i < independent; i++) flags[i] = (double)i; /* their ranks */
     if (independent >= (independent < count ? 2 * needs : needs)
         && vp_statistics_percentile_interval(flags, independent, percentile, 0.95, &low, &high) == VP_OK) {
@@ -59,4 +60,29 @@ vp_estimate series_percentile(const double *values, size_t count, double percent
     }
     free(sorted);
     return estimate;
+}
+/* Whether so many values above a limit, of independent ones, show that at most this share of all is. */
+static int share_meets(double above, double count, double allowed) {
+    const double tail = 0.025;
+    if (above < count && vp_statistics_beta(above + 1, count - above, allowed, 1 - allowed) >= 1 - tail) return 1;
+    return above > 0 && vp_statistics_beta(above, count - above + 1, allowed, 1 - allowed) <= tail ? -1 : 0;
+}
+int series_meets(const double *values, size_t count, double percentile, double limit, size_t *enough) {
+    double *sorted = resize(NULL, 2 * count + 1, sizeof *sorted), *flags = sorted + count, above = 0, more = 1;
+    const double time = correlation_time(values, count), allowed = 1 - percentile / 100;
+    double times[2];
+    memcpy(sorted, values, count * sizeof *sorted);
+    vp_sort_double(sorted, count);
+    const double ends[2] = {count ? vp_statistics_percentile(sorted, count, percentile) : 0, limit};
+    for (int k = 0; k < 2; k++) {
+        for (size_t i = 0; i < count; i++) flags[i] = values[i] > ends[k];
+        times[k] = correlation_time(flags, count);
+    }
+    for (size_t i = 0; i < count; i++) above += flags[i];
+    free(sorted);
+    const double worth = (double)count / fmax(time, fmax(times[0], times[1])), share = above / (double)count;
+    const int meets = count ? share_meets(share * worth, worth, allowed) : 0;
+    while (count && more < 100 && !share_meets(share * worth * more, worth * more, allowed)) more *= 1.02;
+    *enough = more < 100 ? (size_t)ceil((double)count * more) : 0;
+    return meets;
 }

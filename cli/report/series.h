@@ -16,4 +16,12 @@ size_t requests_of(const struct result_file *file, int metric, double **out);
  * numeric: coverage for waiting times in a queue with equal service times (tests): 93 to 97 % where there is one */
 vp_estimate series_percentile(const double *values, size_t count, double percentile);
 
+/* Whether the percentile of what such values are a sample of is at most a limit: 1 yes, -1 no, 0 undecided. *enough:
+ * about how many such values would decide it; 0: more than 100 times as many.
+ * rule:    exact binomial bounds of the share of values above the limit, 97.5 % each, as if there were count /
+ *          correlation time values: the longest one of the values, of "is above the limit" and "above the percentile"
+ * numeric: wrong in at most 5 % of samples of 100 to 1000 waiting times, also for a limit equal to the percentile, in
+ *          queues with equal or exponential service times at up to 90 % utilisation */
+int series_meets(const double *values, size_t count, double percentile, double limit, size_t *enough);
+
 #endif

@@ -26,7 +26,8 @@ struct block {
     struct flight **flights; /* all of them, of counted and other requests */
     struct flight *free_flights;
     size_t flight_count, in_flight, begun, ended; /* begun, ended: counted requests */
-    vp_random random;
+    vp_random random, counted_random; /* of the ramps, of the counted requests */
+    double gap_s;                     /* the mean gap of counted requests before chance */
     int64_t begin_ns, due_ns, last_due_ns, shown_ns; /* due: of the next request; last: of the last counted one */
 };
 /* The requests before the first counted one are the last ones of the data, and those after the last are the first. */
@@ -97,11 +98,25 @@ static int wants_more(const struct block *block, int64_t due_ns) {
            || (block->ended < block->work->count
                && due_ns < block->last_due_ns + (int64_t)(block->load->ramp_s * 1e9));
 }
-/* Draws the next due time of an open loop. */
+static double draw_gap(vp_random *random) { return -log1p(-vp_random_double(random)); }
+/* Draws the next due time of an open loop. The counted requests of Poisson arrivals have the rate exactly: few of them
+ * would otherwise differ from it by tens of percent. Given their total, gaps are as likely as without this. */
 static void next_due(struct block *block) {
-    const double gap_s = 1 / block->load->rate;
-    block->due_ns +=
-        (int64_t)(1e9 * gap_s * (block->load->is_uniform ? 1 : -log1p(-vp_random_double(&block->random))));
+    const int is_counted = block->begun > 0 && block->begun < block->work->count;
+    block->due_ns += (int64_t)(1e9
+                               * (block->load->is_uniform ? 1 / block->load->rate
+                                  : is_counted ? block->gap_s * draw_gap(&block->counted_random)
+                                               : draw_gap(&block->random) / block->load->rate));
+}
+static void begin_gaps(struct block *block) {
+    vp_random random;
+    double sum = 0;
+    vp_random_seed(&block->random, block->load->seed);
+    vp_random_seed(&block->counted_random, block->load->seed + 1);
+    random = block->counted_random;
+    for (size_t i = 1; i < block->work->count; i++) sum += draw_gap(&random);
+    block->gap_s = (double)(block->work->count - 1) / sum / block->load->rate;
+    if (!block->load->concurrency) next_due(block);
 }
 /* Hands over the requests that are due soon. *until_ns becomes the time of the next call; 0: there is none. */
 static int begin_due(struct block *block, int64_t now_ns, int64_t *until_ns) {
@@ -156,8 +171,7 @@ int load_run(struct endpoint *endpoint, const struct load *load, const struct lo
     int code = 0;
     for (size_t i = 0; i < work->count && !code && !interrupted; i++)
         code = work->body(work->user, i, &block.counted[i]);
-    vp_random_seed(&block.random, load->seed);
-    if (!load->concurrency) next_due(&block);
+    begin_gaps(&block);
     block.begin_ns = vp_clock_ns() + AHEAD_NS / 2; /* the first requests are handed over before they are due, too */
     if (!code && work->count) code = block_loop(&block);
     if (block.in_flight) { /* the client releases them before their memory is freed */

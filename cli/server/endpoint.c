@@ -160,6 +160,10 @@ void endpoint_close(struct endpoint *endpoint) {
 }
 
 /* ---- the server's description of itself */
+static void key_advice(const struct endpoint *endpoint, char *text, size_t capacity) {
+    if (endpoint->key) snprintf(text, capacity, "the API key was read from %.300s", endpoint->key_place);
+    else snprintf(text, capacity, "no API key was sent: set OPENAI_API_KEY, or use --api_key_env or --api_key_file");
+}
 /* Reads JSON from the server. Returns 0 or an exit code with a line in `reason`. *text must outlive *parsed. */
 static int endpoint_get(struct endpoint *endpoint, const char *path, struct parsed *parsed, char **text, char *reason,
                         size_t capacity) {
@@ -169,6 +173,10 @@ static int endpoint_get(struct endpoint *endpoint, const char *path, struct pars
     vp_result result = vp_server_get(endpoint->server, path, &status, text, &bytes, &error);
     if (result == VP_OK && !*text) {
         snprintf(reason, capacity, "%s%s: HTTP status %d", endpoint->url, path, status);
+        if (status != 401 && status != 403) return EXIT_DEVICE;
+        endpoint->is_away = 1;
+        snprintf(reason + strlen(reason), capacity - strlen(reason), ": rejected; ");
+        key_advice(endpoint, reason + strlen(reason), capacity - strlen(reason));
         return EXIT_DEVICE;
     }
     if (result == VP_OK) result = parse_json(parsed, *text, bytes, &error);
@@ -306,14 +314,15 @@ static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, s
         if (strstr(exchange->error.text, "certificate"))
             snprintf(text, sizeof text, "; use --ca_file FILE with certificates to trust");
         else if (exchange->result == VP_ERR_DEVICE && (exchange->sent_ns || is_unreachable(exchange->error.text)))
-            snprintf(text, sizeof text, exchange->sent_ns ? "; the server accepted the connection: is it stuck, or is "
-                                                            "--timeout_s too short?"
+            snprintf(text, sizeof text, strstr(exchange->error.text, "reset") || strstr(exchange->error.text, "Empty ")
+                                            ? "; did the server crash? see its log"
+                                        : exchange->sent_ns ? "; the server accepted the connection: is it stuck, or "
+                                                              "is --timeout_s too short?"
                                                           : "; is the server up at this address?");
         break;
     case 401: case 403:
-        if (endpoint->key) snprintf(text, sizeof text, "; the API key was read from %.300s", endpoint->key_place);
-        else snprintf(text, sizeof text, "; no API key was sent: set OPENAI_API_KEY, or use --api_key_env or "
-                                         "--api_key_file");
+        text_add_string(line, "; ");
+        key_advice(endpoint, text, sizeof text);
         break;
     case 404:
         if (endpoint->api != VP_CHAT_COMPLETIONS)

@@ -494,9 +494,10 @@ static void print_plan_time(const struct estimate *estimate) {
     if (!estimate->runs_left && !estimate->follow_left)
         print_plain("time        %s\n", estimate->runs_measured ? "0: all runs are measured" : "0: no sample can run");
     else if (isfinite(estimate->seconds))
-        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, without decoding images and warming up (%s)\n",
+        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, %s; decoding and warm-up come on top\n",
                     (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
-                    (long long)estimate->runs_left, passes, time_source(estimate));
+                    (long long)estimate->runs_left, passes,
+                    estimate->runs_measured ? "as measured" : "estimated from the arrival times");
     else print_plain("time        not known until each configuration has a run: start the sweep, stop it with Ctrl-C "
                      "after the\n            first sample, and plan again with the same --output_dir\n");
 }
@@ -520,6 +521,13 @@ static void print_plan_resolution(const struct estimate *estimate) {
             "paired comparisons resolve smaller differences)\n",
             isfinite(resolution->accuracy) ? "and" : "but they distinguish", 100 * resolution->mean,
             100 * resolution->p50, 100 * estimate->variation);
+    const int64_t requests = (int64_t)estimate->fewest * estimate->plan->settings.run_count,
+                  enough = 2 * (int64_t)vp_statistics_percentile_needs(95, 0.95);
+    if (knobs_are_loaded(&estimate->plan->configurations[0].knobs) && requests < enough)
+        print_plain("warning     %lld requests per load may not decide a limit on P95, as they wait for each other: "
+                    "about %lld usually do (--num_runs_per_sample %lld)\n",
+                    (long long)requests, (long long)enough,
+                    (long long)((enough + (int64_t)estimate->fewest - 1) / (int64_t)estimate->fewest));
     if (estimate->fewest < PLAN_SAMPLES_ENOUGH)
         print_plain(
             "warning     fewer than %d samples: similar configurations may differ in accuracy by less than the noise; "

@@ -599,27 +599,30 @@ void summaries_free(struct summaries *summaries) {
     free(summaries->items);
 }
 /* Takes over `path`. */
-static void summarize(struct summaries *all, char *path, int is_served, struct gathered *gathered) {
+static void summarize(struct summaries *all, char *path, const struct knob_values *knobs, struct gathered *gathered) {
+    const int is_loaded = knobs_are_loaded(knobs), from = is_loaded ? LIST_RUNS : LIST_METRICS;
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
     struct summary *summary = &all->items[all->count++];
     *summary = (struct summary){
         .path = path, .ok = gathered->ok_count, .failed = gathered->failed_count, .missing = gathered->missing_count,
         .accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]),
         .accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count, .noise = gathered->noise,
-        .is_served = is_served, .cached_count = gathered->cached_count, .dropped_count = gathered->dropped_count,
-        .run_count = gathered->run_count,
+        .is_served = knobs_are_served(knobs), .cached_count = gathered->cached_count,
+        .dropped_count = gathered->dropped_count, .run_count = gathered->run_count,
         .twins = twins_result(gathered->twins.pairs, gathered->twins.count),
         .decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]),
         .output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]),
-        .sample_count = (int64_t)gathered->lists[LIST_METRICS + METRIC_TOTAL].count};
+        .sample_count = (int64_t)gathered->lists[from + METRIC_TOTAL].count};
+    all->is_loaded |= is_loaded;
     if (gathered->baseline) {
         summary->fidelity = fidelity_of(gathered);
         summary->fidelity.baseline = copy_text(gathered->baseline, strlen(gathered->baseline));
         summary->fidelity.fidelity_reason = NULL; /* (not shown, and gathered's own) */
     }
-    for (int k = 0; k < METRIC_STAGE; k++)
-        summary->p50[k] =
-            median_range_of(gathered->lists[LIST_METRICS + k].values, gathered->lists[LIST_METRICS + k].count);
+    for (int k = 0; k < METRIC_STAGE; k++) {
+        summary->p50[k] = median_range_of(gathered->lists[from + k].values, gathered->lists[from + k].count);
+        if (is_loaded) summary->p50[k].low = summary->p50[k].high = summary->p50[k].level = (double)NAN;
+    }
 }
 
 /* The whole file of a configuration: head and rows. Returns 0 or an exit code. */
@@ -686,8 +689,7 @@ static int write_result(struct journal_index *index, const struct index_configur
     }
     unfinished_end(&unfinished);
     if (!code) {
-        all->is_loaded |= knobs_are_loaded(&configuration->knobs);
-        summarize(all, path, knobs_are_served(&configuration->knobs), gathered);
+        summarize(all, path, &configuration->knobs, gathered);
         path = NULL;
     }
     gathered_free(gathered);
@@ -837,10 +839,11 @@ int summaries_print(const struct summaries *all) {
     struct text_list *cells = document_table(
         &document,
         is_served
-            ? "P50 over samples, ms|n|T_total|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy"
+            ? all->is_loaded ? "P50 over requests, ms|n|T_total|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy"
+                             : "P50 over samples, ms|n|T_total|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy"
             : "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy");
     for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
-    add_range_line(&document, all);
+    if (!all->is_loaded) add_range_line(&document, all);
     add_twins(&document, all);
     add_fidelity(&document, all);
     for (size_t i = 0; i < all->count; i++) {
@@ -851,7 +854,7 @@ int summaries_print(const struct summaries *all) {
     (is_served ? served_terms_add : terms_add)(&document, explained, sizeof explained / sizeof *explained);
     if (all->is_loaded)
         document_text(&document, BLOCK_LINE, "under load, times start when the request was due, not at the first byte; "
-                                             "vlmprof report shows percentiles over requests");
+                                             "vlmprof report has P95s and intervals");
     return print_document(&document);
 }
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {

@@ -11,8 +11,8 @@
 struct summary {
     char *path;                            /* path of the result file */
     int64_t ok, failed, missing;           /* points */
-    struct median_range p50[METRIC_STAGE]; /* ms, over samples */
-    int64_t sample_count;        /* samples with a known T_total */
+    struct median_range p50[METRIC_STAGE]; /* ms, over samples; under load over requests */
+    int64_t sample_count;        /* of those with a known T_total */
     double decode_rate, output_rate; /* P50, tokens/s */
     vp_estimate accuracy; int64_t accuracy_count; /* with its 95 % interval */
     vp_noise_summary noise;

@@ -64,8 +64,8 @@ static int request_failed(struct load_block *block, size_t request, const vp_exc
     snprintf(block->silent_reason, sizeof block->silent_reason, "%s", reason);
     block->silent[block->silent_count++] = request;
     if (block->silent_count < SILENT_MOST && block->silent_count < block->count) return 0;
-    complain(EXIT_DEVICE, "the first %zu requests of a block got no answer: %s", block->silent_count, reason);
-    sweep_message(block->sweep, "stopped; these points remain open");
+    complain(EXIT_DEVICE, "%zu requests in succession got no answer: %s", block->silent_count, reason);
+    sweep_message(block->sweep, "stopped: restart the server; so far");
     return EXIT_DEVICE;
 }
 static int request_ended(void *user, size_t request, vp_exchange *exchange) {
@@ -149,7 +149,9 @@ static int run_block(struct load_block *block, int64_t round, size_t number, siz
     int code = load_run(block->endpoint, &load, &work, &records, &count);
     const struct client_time end = client_time_now();
     if (!code) code = write_silent(block);
-    if (!code) {
+    for (size_t i = 0; i < count && code == EXIT_INTERRUPTED; i++) /* measured again, like requests of a ramp */
+        if (records[i].end_ns < 0) records[i].is_ramp = records[i].has_failed = 1, records[i].end_ns = INT64_MAX;
+    if (!code || code == EXIT_INTERRUPTED) {
         int64_t ours = 0;
         const double wall_ns = (double)(end.at_ns - begin.at_ns);
         for (size_t i = 0; i < count; i++) ours += !records[i].has_failed;
@@ -159,7 +161,8 @@ static int run_block(struct load_block *block, int64_t round, size_t number, siz
         line.client_wait_percent =
             begin.wait_ns < 0 ? (double)NAN : 100 * (double)(end.wait_ns - begin.wait_ns) / wall_ns;
         line.other_requests = requests_of_others(before, server_counts_ask(block->endpoint), ours);
-        code = write_load(sweep, &line, records, count);
+        const int written = write_load(sweep, &line, records, count);
+        if (written) code = written;
         close_progress();
         warn_of_block(block->configuration, &line);
     }
@@ -301,6 +304,10 @@ static int run_rounds(struct load_loop *loop, size_t server, int64_t from, int64
             loop->block++;
             if (!has_open(loop, at, round + 1)) continue;
             code = make_ready(loop, server, reason, sizeof reason);
+            if (sweep->server_group != loop->server.pid) {
+                sweep->server_group = loop->server.pid;
+                sweep_block_begin(sweep);
+            }
             if (code == EXIT_DEVICE) {
                 complain(0, "%s: %s", sweep->plan.configurations[at].file_name, reason);
                 code = fail_points(loop, at, reason);

@@ -128,6 +128,7 @@ struct sweep {
     /* the current block of runs: the counters at its start, and the offset of its first line */
     vp_noise_reading block_reading;
     int64_t block_from, block_runs; /* block_runs: runs_now at its start */
+    int64_t server_group;           /* the processes of --server; 0: none */
 
     /* the progress; done and failed count points of this process's share */
     struct pass_result *run; /* the current run */
@@ -178,6 +179,7 @@ int sweep_write_sample(struct sweep *sweep, size_t set, const struct sample *sam
 void sweep_draw_order(const struct sweep *sweep, size_t *order, size_t count, int64_t sample, int64_t round);
 
 /* Ends a block of runs, whose noise becomes a line. */
+void sweep_block_begin(struct sweep *sweep);
 int sweep_block_end(struct sweep *sweep);
 
 /* ---- served_point.c: the part that is specific to servers */

@@ -277,8 +277,8 @@ static int check_streak(struct sweep *sweep, int exit_code, const char *reason) 
 }
 
 /* ---- other load on the machine */
-static void block_begin(struct sweep *sweep) {
-    vp_noise_read(noise_root(), &sweep->block_reading);
+void sweep_block_begin(struct sweep *sweep) {
+    noise_read(noise_root(), &sweep->block_reading, sweep->server_group);
     sweep->block_from = sweep->journal.end;
     sweep->block_runs = sweep->runs_now;
 }
@@ -289,7 +289,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise noise;
     struct noise_line line;
     if (sweep->runs_now == sweep->block_runs) return 0;
-    vp_noise_read(noise_root(), &now);
+    noise_read(noise_root(), &now, sweep->server_group);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
     line.noise = noise;
@@ -415,7 +415,7 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         if (*result == VP_OK) {
             sweep->engine->warm_count = 0;
             sweep->engine->session_at = -1;
-            if (sweep->runs_now == sweep->block_runs) block_begin(sweep); /* loading weights is not a measurement */
+            if (sweep->runs_now == sweep->block_runs) sweep_block_begin(sweep); /* loading is not a measurement */
             code = check_session(sweep);
             sweep->engine->was_open = 1;
             return code;
@@ -872,7 +872,7 @@ int sweep_loop(struct sweep *sweep) {
     const int is_loaded = knobs_are_loaded(&sweep->plan.configurations[0].knobs);
     int code = 0;
     sweep->start_ns = vp_clock_ns();
-    block_begin(sweep);
+    sweep_block_begin(sweep);
     if (is_loaded) code = served_load_loop(sweep);
     for (size_t first = 0; !is_loaded && first < sweep->plan.configuration_count && !code;) {
         const struct dataset *dataset = sweep->plan.configurations[first].set;

@@ -548,6 +548,7 @@ typedef struct vp_impl_chat_state {
     vp_chat_api api;
     size_t most_bytes;
     vp_impl_chat_form form, announced; /* announced: by the content type */
+    char type[40];                     /* the content type's beginning */
     vp_sse sse;
     vp_impl_chat_text body;            /* a whole JSON text, or a line */
     vp_json_node *nodes; size_t node_capacity;
@@ -911,6 +912,11 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
         text = state->blanked;
         result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
     }
+    if (result == VP_ERR_FORMAT && state->form == VP_IMPL_CHAT_WHOLE && *text != '{') {
+        char words[80];
+        snprintf(words, sizeof words, "the answer is not JSON%s%.40s", state->type[0] ? ", but " : "", state->type);
+        return vp_impl_chat_fail(reply, result, "answer", words);
+    }
     if (result != VP_OK) return state->result = result;
     if (!reply->first_chunk_ns) reply->first_chunk_ns = state->now_ns;
     if (json.nodes[0].type != VP_JSON_OBJECT)
@@ -966,6 +972,7 @@ VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, cons
     state->most_bytes = most_bytes;
     state->text_capacity = state->reasoning_capacity = 1;
     state->timed_prompt = state->timed_cached = state->timed_completion = -1;
+    if (content_type) snprintf(state->type, sizeof state->type, "%.*s", (int)strcspn(content_type, "; "), content_type);
     if (content_type && vp_impl_chat_is_type(content_type, "text/event-stream")) state->announced = VP_IMPL_CHAT_EVENTS;
     if (content_type && vp_impl_chat_is_type(content_type, "application/x-ndjson"))
         state->announced = VP_IMPL_CHAT_LINES;

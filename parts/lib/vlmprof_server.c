@@ -800,7 +800,9 @@ static int vp_impl_server_reported(vp_impl_flight *flight) {
     char text[400];
     if (!flight->exchange->reply.failure) return 0;
     vp_impl_server_scrub_words(flight->server, flight->exchange->reply.failure);
-    snprintf(text, sizeof text, "the server reports an error: %.300s", flight->exchange->reply.failure);
+    snprintf(text, sizeof text, "%s%.300s",
+             strncmp(flight->exchange->reply.failure, "the answer is empty", 19) ? "the server reports an error: " : "",
+             flight->exchange->reply.failure);
     vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
     return 1;
 }

@@ -34,6 +34,11 @@ static void test_read(void) {
     CHECK_INT(now.steal_ticks, 8);
     CHECK_INT(now.total_ticks, 3133 + 8 + 40000 + 500000);
     CHECK_INT(now.own_ticks, 1000 + 200 + 3 + 4);
+    check_case("the processes of a group count as this one, others do not");
+    put_file("/proc/300/stat", "300 (a) b) S 299 299 1 0 -1 4194304 101 0 0 0 50 6 0 7 20 0 1 0 1 1\n");
+    put_file("/proc/301/stat", "301 (c) S 1 301 1 0 -1 4194304 101 0 0 0 900 6 0 7 20 0 1 0 1 1\n");
+    noise_read(folder, &now, 299);
+    CHECK_INT(now.own_ticks, 1000 + 200 + 3 + 4 + 50 + 6 + 7);
     CHECK(now.load == 1.68 && now.mhz_low == 2000 && now.mhz_high == 3000);
     check_case("without cpufreq, /proc/cpuinfo gives the frequency");
     remove_folder(in_folder("sys"));

@@ -202,7 +202,7 @@ static void test_truth(void) {
 /* the finding on a knob's level and accuracy: difference in points from its lowest level, with interval; returns 0 if no effect is claimed */
 static int accuracy_finding(const char *level, double points[3]) {
     char begin[64];
-    snprintf(begin, sizeof begin, "\n  %s costs ", level);
+    snprintf(begin, sizeof begin, "\n  %s ", level);
     const char *at = last.out ? strstr(last.out, begin) : NULL;
     const char *score = at ? strstr(at, " and scores ") : NULL;
     return score && score < strchr(at + 1, '\n') && sscanf(score, " and scores %lf [%lf, %lf] points higher", points, points + 1, points + 2) == 3;
@@ -367,7 +367,7 @@ static void test_warnings(void) {
     CHECK(strstr(last.out, "\n  a decode step takes ") && !strstr(last.out, "; reading its bytes at "));
     EXITS(run("report %%F/quiet --peak_gbs 4"), 0, out, "; reading its bytes at 4.000 GB/s takes ");
     check_case("the highest resolution is compared with the lowest and with the next one");
-    CHECK(strstr(last.out, "\n  high resolution costs ") && strstr(last.out, " mean T_total of low") && strstr(last.out, " mean T_total than medium"));
+    CHECK(strstr(last.out, "\n  high resolution costs ") && strstr(last.out, " mean T_total of low") && strstr(last.out, "\n  high resolution raises mean T_total by "));
     t.busy_blocks = 0;
     t.size_count = 2;
     check_case("samples that some configurations lack are not paired, which is reported");
@@ -393,12 +393,12 @@ static void test_warnings(void) {
     CHECK_INT(run("report %%F/sets"), 0);
     CHECK(strstr(last.out, "P50 of T_total, made, 20 common samples") && strstr(last.out, "P50 of T_total, other, 20 common samples"));
     { /* the findings of a data set are together, first the front, then knobs; no line states that a part is never the largest */
-        const char *own = strstr(last.out, "\n  made: running 16 blocks costs"), *next = strstr(last.out, "\n  other: ");
+        const char *own = strstr(last.out, "\n  made: running 16 blocks raises"), *next = strstr(last.out, "\n  other: ");
         CHECK(own && next && own < next && !strstr(next, "\n  made: "));
         CHECK(!strstr(last.out, "in 0 of "));
         CHECK_INT(lines_with(last.out, "\n  made: ") + lines_with(last.out, "\n  other: "), 2 * 2 + 2 + 2);
     }
-    CHECK(strstr(last.out, "\n  made: top_k 8 costs") && strstr(last.out, "\n  other: running 16 blocks costs"));
+    CHECK(strstr(last.out, "\n  made: top_k 8 raises") && strstr(last.out, "\n  other: running 16 blocks raises"));
     check_refused(run("best %%F/sets --budget_ms 1000"), 2, "--dataset_name");
     CHECK_INT(run("best %%F/sets --budget_ms 1000 --dataset_name other"), 0);
     check_refused(run("best %%F/sets --budget_ms 1000 --dataset_name none"), 2, "none");
@@ -616,7 +616,7 @@ static void write_grid_of_own(const char *units) {
 static void test_own_knobs(void) {
     check_case("a file's own knobs are axes: numbers in their order, texts in that of first sight, units beside levels");
     write_grid_of_own(", \"knob_units\": {\"heads\": \"kept\"}");
-    EXITS(run("report %%F/own"), 0, out, "heads 10 kept costs");
+    EXITS(run("report %%F/own"), 0, out, "heads 10 kept cuts");
     const char *levels = strstr(last.out, "heads 2 kept"), *ten = strstr(last.out, "heads 10 kept  "), *eager = strstr(last.out, "attn eager  ");
     CHECK(levels && ten && strstr(levels, "heads 9 kept") < strstr(levels, "heads 10 kept") && eager && strstr(last.out, "attn sdpa  ") < eager);
     CHECK(strstr(last.out, "heads x attn") && strstr(last.out, "heads x blur") && strstr(last.out, "blur true") && !strstr(last.out, "constant"));
@@ -738,7 +738,7 @@ static void test_engine_heads(void) {
                      named ? "\"dataset_name\": \"d\", " : "", i, 10 + 2 * i, 20 + 4 * i);
             write_text(in_folder(i ? "engine/b.json" : "engine/a.json"), text);
         }
-        EXITS(run("report %%F/engine"), 0, out, named ? "\n  q 1 costs 20.0 % more mean T_total than 0\n" : "2 files have no dataset_name: each counts as ");
+        EXITS(run("report %%F/engine"), 0, out, named ? "\n  q 1 raises mean T_total by 20.0 % compared with 0\n" : "2 files have no dataset_name: each counts as ");
         CHECK(strstr(last.out, "no front: no accuracies: rows need \"accuracy\"") && !strstr(last.out, "configuration: image size"));
         CHECK(!strstr(last.out, "effects of the knobs on mean T_total, d") == !named);
         EXITS(run("report %%F/engine --%s", named ? "html" : "json"), 0, out, named ? ">Latency by q<" : "\"num_samples\": 2\n");

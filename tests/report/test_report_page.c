@@ -51,7 +51,7 @@ static void write_sweep(const sweep *s) {
 }
 
 /* a reader's questions in order */
-static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "running 4 blocks costs", "most accurate: ", "id=\"warnings\"",
+static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "running 4 blocks raises", "most accurate: ", "id=\"warnings\"",
     "id=\"front\"", "id=\"knobs\"", "id=\"policy\"", "id=\"stages\"", "id=\"table\"", "id=\"scaling\"", "id=\"words\"", "id=\"source\""};
 
 /* How often a whisker crosses a name on the front. */

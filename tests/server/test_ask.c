@@ -70,7 +70,7 @@ static hostile_reply choose(hostile_server *asked) {
         {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";
-    if (!strncmp(headers, "GET /v1/models ", 15)) return has_one_model == 2 ? forged : has_one_model ? only : models;
+    if (!strncmp(headers, "GET /v1/models ", 15)) return has_one_model == 3 ? locked : has_one_model == 2 ? forged : has_one_model ? only : models;
     if (!strncmp(headers, "GET /version ", 13)) return version;
     if (strncmp(headers, "POST /v1/chat/completions ", 26)) return none;
     int turn = asked_before++;
@@ -149,7 +149,7 @@ static void test_text(void) {
     shows("in one body");
     shows("its first token cannot be timed");
     CHECK_INT(ask("silent", NULL), 4);
-    said("the server reports an error: the answer is empty (finish_reason stop)");
+    said(": the answer is empty (finish_reason stop)");
     CHECK_INT(ask("aborted", NULL), 4);
     said("it ended the answer with finish_reason abort");
     CHECK_INT(ask("bare", NULL), 4);
@@ -284,7 +284,7 @@ static void test_failures(void) {
     EXITS(ask("none", "--endpoint_api ollama"), 4, err, "does it support ollama?");
     CHECK_INT(ask("breaks", NULL), 4);
     CHECK_TEXT(last.out, "");
-    CHECK_INT(ask("nonsense", NULL), 3);
+    EXITS(ask("nonsense", NULL), 3, err, "the answer is not JSON, but text/html");
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:1 --endpoint_model good --timeout_s 5"), 4, err, "is the server up");
     EXITS(ask("slow", "--timeout_s 1 --cold"), 4, err, "the answer is incomplete after 1.000 s; 1 piece came, the last after 0.0");
     CHECK(last.err && !strstr(last.err, "is the server up"));
@@ -353,6 +353,9 @@ static void test_address(void) {
     run("ask -p Hi --endpoint http://127.0.0.1:%d", port);
     CHECK(last.err && strstr(last.err, "model: good?vlmprof: all is well") && !strstr(last.err, "\nvlmprof: all"));
     CHECK(last.out && !strstr(last.out, "\nvlmprof: all"));
+    has_one_model = 3;
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", server.port), 4, err, "HTTP status 401: rejected; no API key was sent: ");
+    CHECK(!strstr(last.err, "--endpoint_model"));
     has_one_model = 0;
 }
 /* http to a TLS port, opened by the openssl tool. */

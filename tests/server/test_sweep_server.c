@@ -445,7 +445,7 @@ static void test_refusals(void) {
         {"--family no_such_family", "--family"},
         {"--family qwen2_vl --no_such_key 3", "no_such_key"},
         {"--tier_list low --vision_tokens_list 600", "cannot be used together"},
-        {"--vision_tokens_list 40", "already have 288 tokens"},
+        {"--vision_tokens_list 600", "needs --family NAME"},
         {"--api_key_env NO_SUCH_NAME_HERE", "there is no such environment variable"}};
     char line[1500];
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
