@@ -380,26 +380,12 @@ static void print_tokens(const struct served_run *state) {
     if (served->finish_reason) print_plain("; finish_reason %s", served->finish_reason);
     putchar('\n');
 }
-/* The server's own measurements, one member per line. */
+/* The server's own measurements, as it sent them. */
 static void print_server_timings(const struct served *served) {
-    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    if (served->timings && parse_json(&parsed, served->timings, strlen(served->timings), NULL) == VP_OK
-        && node_is(&parsed.json, 0, VP_JSON_OBJECT) && parsed.json.nodes[0].count) {
-        print_plain("\nthe server's own measurements of run 1, under the server's names\n");
-        for (uint32_t i = 1, member = 0; member < parsed.json.nodes[0].count;
-             member++, i = parsed.json.nodes[i + 1].end) {
-            struct text_buffer value = {NULL, 0, 0};
-            char *key = node_text(&parsed.json, i);
-            vp_json_writer writer;
-            vp_json_writer_init_sink(&writer, text_sink, &value, 0);
-            json_node(&writer, &parsed.json, i + 1);
-            vp_json_finish(&writer);
-            if (key) hide_control_bytes(key);
-            print_plain("  %-24s %s\n", key ? key : "?", value.data ? value.data : "");
-            FREE_ALL(key, value.data);
-        }
-    }
-    free(parsed.nodes);
+    if (!served->timings || !strcmp(served->timings, "{}")) return;
+    print_plain("\nthe server's own measurements of run 1: ");
+    print_visible(served->timings, strlen(served->timings));
+    putchar('\n');
 }
 static const char *ms_text(double ms, char out[80]) {
     snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);

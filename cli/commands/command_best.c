@@ -127,40 +127,6 @@ static void add_answer_options(struct text_buffer *out, const struct result_file
     if (file->max_new_tokens > 0) text_add_format(out, " --max_new_tokens %lld", (long long)file->max_new_tokens);
     if (file->ignore_eos > 0) text_add_string(out, " --ignore_eos");
 }
-/* The options of `vlmprof ask` that send this server the same request; malloc'ed. */
-static char *server_options_text(const struct result_file *file) {
-    const char *request = knob_text(&file->knobs, KNOB_REQUEST);
-    struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
-    struct text_buffer out = {NULL, 0, 0};
-    text_add_string(&out, "--endpoint ");
-    shell_word(&out, knob_text(&file->knobs, KNOB_ENDPOINT));
-    text_add_string(&out, " --endpoint_model ");
-    shell_word(&out, knob_text(&file->knobs, KNOB_ENDPOINT_MODEL));
-    if (parse_json(&knobs, request, strlen(request), NULL) == VP_OK)
-        for (uint32_t i = 1, member = 0; member < knobs.json.nodes[0].count;
-             member++, i = knobs.json.nodes[i + 1].end) {
-            const vp_json_node *value = &knobs.json.nodes[i + 1];
-            const char *start = knobs.json.text + value->start;
-            struct parsed read = {{NULL, NULL, 0}, NULL, 0};
-            struct text_buffer word = {NULL, 0, 0};
-            char *path = node_text(&knobs.json, i);
-            /* a string that would be parsed as another type keeps its quotes */
-            const int quoted = value->type == VP_JSON_STRING && parse_json(&read, start, value->bytes, NULL) == VP_OK;
-            free(read.nodes);
-            text_add_string(&word, path ? path : "");
-            text_add_string(&word, quoted ? "=\"" : "=");
-            text_add(&word, start, (size_t)value->bytes);
-            text_add_string(&word, quoted ? "\"" : "");
-            text_add_string(&out, " --request_knob ");
-            shell_word(&out, word.data);
-            FREE_ALL(word.data, path);
-        }
-    free(knobs.nodes);
-    if (file->images && !strcmp(file->images, "same")) text_add_string(&out, " --same_image");
-    if (file->no_cache) text_add_string(&out, " --no_cache");
-    add_answer_options(&out, file);
-    return out.data;
-}
 /* Adds the option of `vlmprof run` that sets a knob, unless the value is the default. */
 static void add_knob_option(struct text_buffer *out, const struct knob_values *knobs, int knob) {
     const struct knob_value *value = &knobs->of[knob];
@@ -184,10 +150,10 @@ static void add_knob_option(struct text_buffer *out, const struct knob_values *k
         shell_word(out, value->text);
     }
 }
-/* The options of `vlmprof run` or ask that set this configuration; malloc'ed. */
+/* The options of `vlmprof run` that set this configuration, malloc'ed; NULL for a server. */
 static char *options_text(const struct result_file *file) {
     struct text_buffer out = {NULL, 0, 0};
-    if (file->is_served) return server_options_text(file);
+    if (file->is_served) return NULL;
     text_add_string(&out, file->synthetic ? "--synthetic " : "--model ");
     shell_word(&out, file->model ? file->model : "DIR");
     for (int knob = 0, has_size = 0; knob < KNOB_COUNT; knob++) {
@@ -204,32 +170,6 @@ static void print_cached(const struct result_file *file) {
     print_plain("  cached      %s%s; images: %s\n", isfinite(share) ? number_percent(share).text : "not reported",
                 isfinite(share) ? " % of the prompt tokens" : " by the server",
                 file->images ? file->images : "not reported");
-}
-/* Prints the command of --server with the start-up values, and the size of images that ask has to send. */
-static void print_start(const struct result_file *file) {
-    const struct knob_values *knobs = &file->knobs;
-    struct text_buffer command = {NULL, 0, 0};
-    for (const char *at = file->launch; at && *at;) {
-        char text[KNOB_TEXT_BYTES];
-        int knob = KNOB_OWN;
-        for (; knob < KNOB_COUNT; knob++) {
-            const char *key = KNOBS[knob].key;
-            if (*at == '{' && key && knob_is_set(knobs, knob) && !strncmp(at + 1, key, strlen(key))
-                && at[strlen(key) + 1] == '}')
-                break;
-        }
-        if (knob == KNOB_COUNT) text_add(&command, at++, 1);
-        else {
-            knob_value_text(knobs, knob, text);
-            shell_word(&command, text);
-            at += strlen(KNOBS[knob].key) + 2;
-        }
-    }
-    if (command.bytes) print_plain("  start it    %s\n", command.data);
-    free(command.data);
-    char size[KNOB_TEXT_BYTES];
-    if (knob_is_set(knobs, KNOB_TOKENS) || knob_is_set(knobs, KNOB_TIER))
-        print_plain("  image size  %s, as the sweep made it: add --resize WxH to ask\n", knob_size_text(knobs, size));
 }
 /* Prints the median over samples, which `report` uses to draw its front, unless the budget itself is for the median. */
 static void print_median(const struct tradeoff *tradeoff, const struct report_settings *settings, size_t config) {
@@ -266,8 +206,6 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
         print_plain("; the %s meets it in %s %% of %zu resamples; this is the best configuration in %s %%\n", of,
                     number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
     print_cached(&results->files[tradeoff->group->paired[pick->config]]);
-    if (results->files[tradeoff->group->paired[pick->config]].is_served)
-        print_start(&results->files[tradeoff->group->paired[pick->config]]);
     if (pick->has_runner_up)
         print_plain("  runner-up   %s: accuracy %s, %s %s ms%s\n",
                     setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
@@ -279,9 +217,9 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     isfinite(settings->min_accuracy) ? " and the accuracy" : "");
     if (results->files[tradeoff->group->paired[pick->config]].is_policy)
         print_plain("  run it      a configuration for each request: vlmprof sweep --choices\n");
-    else if (!results->files[tradeoff->group->paired[pick->config]].is_foreign)
-        print_plain("  run it      vlmprof %s IMAGE -p TEXT %s\n",
-                    results->files[tradeoff->group->paired[pick->config]].is_served ? "ask" : "run", words);
+    else if (!results->files[tradeoff->group->paired[pick->config]].is_foreign && words)
+        print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
+    print_plain("  file        %s\n", results->files[tradeoff->group->paired[pick->config]].path);
     free(words);
 }
 static void put_picked(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,

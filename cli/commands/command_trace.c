@@ -238,21 +238,8 @@ static void print_trace_summary(const struct trace_tables *tables) {
                     time_text(us_of(steps->total_ns) / (double)steps->calls).text, time_text(us_of(steps->min_ns)).text,
                     time_text(us_of(steps->max_ns)).text);
     if (trace->device_count >= 0)
-        print_plain("devices   %s%s\n",
-                    trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices),
-                    trace->is_emulated && trace->devices != NO_INDEX
-                            && !strstr(text_table_at(&trace->names, trace->devices), "emulated")
-                        ? " (emulated)"
-                        : "");
-    if (trace->rank >= 0)
-        print_plain(trace->world_size < 0 ? "rank      %lld\n" : "rank      %lld of %lld\n", (long long)trace->rank,
-                    (long long)trace->world_size);
-    if (trace->host_name != NO_INDEX) {
-        print_plain("host      ");
-        print_visible(text_table_at(&trace->names, trace->host_name),
-                      strlen(text_table_at(&trace->names, trace->host_name)));
-        putchar('\n');
-    }
+        print_plain("devices   %s\n",
+                    trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices));
 }
 
 /* ---- as CSV and JSON */

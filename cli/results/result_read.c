@@ -16,7 +16,7 @@ int stage_column(int stage, int detail) { return COLUMN_STAGE + detail * VP_STAG
 
 static void result_file_free(struct result_file *file) {
     char **texts[] = {&file->path,    &file->importance, &file->device,  &file->host,        &file->version,
-                      &file->command, &file->server,     &file->launch};
+                      &file->command, &file->server};
     fields_free(&RESULT, &file->head);
     fields_free(&RESULT_ACCURACY, &file->scores);
     fields_free(&RESULT_FIDELITY, &file->fidelity);
@@ -616,7 +616,6 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) /* knobs of a sweep, and the weights of older files */
         if (KNOBS[knob].of == KNOB_OF_SWEEP || (knob == KNOB_WEIGHTS && !knob_is_set(&file->knobs, knob)))
             read_knob_text(file, json, config, knob);
-    file->launch = result_text(json, config, "server");
     file->importance = result_text(json, config, "importance_scores_file");
     file->seed = node_int(json, config, "seed", -1);
     file->ignore_eos = vp_json_get(json, config, "ignore_eos") == VP_JSON_NONE

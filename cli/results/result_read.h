@@ -35,7 +35,6 @@ struct result_file {
     int64_t total_blocks, expert_count;
     int is_served; /* 1 for a server */
     char *server;  /* the server's description of itself */
-    char *launch;  /* --server's command, or NULL */
     /* names and values in turn, as JSON: the knobs of "knobs" or of a server's requests, up to own_knobs; after them,
      * of a file without "schema", settings in the head without an axis, such as unknown members. Long values: hashes */
     struct text_list own; size_t own_knobs;

@@ -61,60 +61,6 @@ int endpoint_is_local(const struct endpoint *endpoint) {
     return 0;
 }
 
-/* The same address with the other scheme, http instead of https or the reverse, malloc'ed. */
-static char *other_url(const char *url) {
-    const int is_https = !strncmp(url, "https", 5);
-    struct text_buffer other = {NULL, 0, 0};
-    text_add_string(&other, is_https ? "http" : "https");
-    text_add_string(&other, url + strcspn(url, ":"));
-    return other.data;
-}
-/* Returns 1 if the server at this address uses the other scheme; *other is then that URL. Requests the list of models,
- * without the key. A TLS port answers plain HTTP with status 400, or not at all. A port with an untrusted certificate
- * also uses TLS. */
-static int speaks_other_scheme(const char *url, char **other) {
-    enum { WAIT_MS = 3000 };
-    vp_server_options options = vp_server_options_default();
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_server *server = NULL;
-    char *text = NULL;
-    size_t bytes = 0;
-    int status = 0;
-    *other = other_url(url);
-    options.url = *other;
-    options.connect_timeout_ms = options.idle_timeout_ms = options.total_timeout_ms = WAIT_MS;
-    options.max_retries = 0;
-    options.stop = &interrupted;
-    if (vp_server_open(&options, &server, &error) == VP_OK)
-        vp_server_get(server, "/v1/models", &status, &text, &bytes, &error);
-    vp_server_close(server);
-    free(text);
-    if ((status && status != 400) || strstr(error.text, "certificate")) return 1;
-    free(*other);
-    *other = NULL;
-    return 0;
-}
-/* Adds advice if an http endpoint uses TLS. Returns 0 if it does not. */
-static int add_scheme_advice(struct endpoint *endpoint, struct text_buffer *line) {
-    char *other;
-    if (strncmp(endpoint->url, "http:", 5) != 0 || endpoint->is_known++
-        || !speaks_other_scheme(endpoint->url, &other))
-        return 0;
-    text_add_string(line, "; this port uses TLS: --endpoint ");
-    text_add_string(line, other);
-    free(other);
-    return 1;
-}
-/* A plain HTTP server can leave a TLS handshake waiting until it times out. Therefore plain HTTP is tried first if the
- * URL has a port. Returns 0 or EXIT_USAGE. */
-static int check_scheme(const char *url) {
-    const char *host = url + strlen("https://"), *port = *host == '[' ? strchr(host, ']') : host;
-    char *other;
-    if (strncmp(url, "https://", 8) || !port || !strchr(port, ':') || !speaks_other_scheme(url, &other)) return 0;
-    int code = complain(EXIT_USAGE, "--endpoint %s: this port uses plain HTTP, not TLS; did you mean %s?", url, other);
-    free(other);
-    return code;
-}
 /* Complains about a URL that the server library rejects, and suggests one with a scheme. Returns EXIT_USAGE. */
 static int bad_url(const char *url, const char *reason) {
     const char *end = url + strcspn(url, "/");
@@ -149,7 +95,7 @@ int endpoint_open(struct endpoint_settings settings, const char *url, const char
     if (endpoint->key && !strncmp(endpoint->url, "http://", 7) && !endpoint_is_local(endpoint))
         text_list_add(&endpoint->warnings, "%s: the API key from %s is sent unencrypted: use https", endpoint->url,
                       endpoint->key_place);
-    return check_scheme(endpoint->url);
+    return 0;
 }
 void endpoint_close(struct endpoint *endpoint) {
     vp_server_close(endpoint->server);
@@ -183,13 +129,7 @@ static int endpoint_get(struct endpoint *endpoint, const char *path, struct pars
     if (result == VP_OK) return 0;
     error_line(reason, capacity, result, &error);
     endpoint->is_away |= result == VP_ERR_MEMORY; /* no answer either */
-    if (result == VP_ERR_DEVICE && !status) {
-        struct text_buffer advice = {NULL, 0, 0};
-        endpoint->is_away = 1;
-        if (add_scheme_advice(endpoint, &advice))
-            snprintf(reason + strlen(reason), capacity - strlen(reason), "%s", advice.data);
-        free(advice.data);
-    }
+    endpoint->is_away |= result == VP_ERR_DEVICE && !status;
     return exit_code_of(result);
 }
 static void models_add(const struct parsed *parsed, const char *list, const char *key, struct text_list *names) {
@@ -310,12 +250,12 @@ static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, s
     char text[LINE_BYTES] = "";
     switch (exchange->http_status) {
     case 0: case 400:
-        if (exchange->result == VP_ERR_MEMORY || add_scheme_advice(endpoint, line) || exchange->http_status) break;
+        if (exchange->result == VP_ERR_MEMORY || exchange->http_status) break;
         if (strstr(exchange->error.text, "certificate"))
             snprintf(text, sizeof text, "; use --ca_file FILE with certificates to trust");
         else if (exchange->result == VP_ERR_DEVICE && (exchange->sent_ns || is_unreachable(exchange->error.text)))
             snprintf(text, sizeof text, strstr(exchange->error.text, "reset") || strstr(exchange->error.text, "Empty ")
-                                            ? "; did the server crash? see its log"
+                                            ? "; did the server crash (see its log), or does it expect https?"
                                         : exchange->sent_ns ? "; the server accepted the connection: is it stuck, or "
                                                               "is --timeout_s too short?"
                                                           : "; is the server up at this address?");
@@ -353,7 +293,7 @@ int endpoint_reason(struct endpoint *endpoint, const vp_exchange *exchange, char
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_result result = vp_server_ask(endpoint->server, exchange, &error);
-    if (result == VP_OK) return endpoint->is_known = 1, 0;
+    if (result == VP_OK) return 0;
     if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
     exchange->result = result; /* also if it was not sent at all */
     exchange->error = error;

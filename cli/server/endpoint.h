@@ -37,7 +37,6 @@ struct endpoint {
     const char *key_place; /* source of the key, as a phrase for errors; "" without a key */
     struct text_list warnings;
     int is_away; /* 1 after it could not be reached */
-    int is_known; /* above 0 after an answer, or after a test of the URL's other scheme */
 };
 
 /* How to talk to the server. */

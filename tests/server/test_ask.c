@@ -318,11 +318,6 @@ static void test_failures(void) {
 /* A missing or wrong scheme, and a model that need not be named. */
 static void test_address(void) {
     const int port = server.port;
-    check_case("https to a port of plain HTTP: reported at once");
-    int64_t begin = vp_clock_ns();
-    CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d/v1 --endpoint_model good", port), 2);
-    said("this port uses plain HTTP, not TLS; did you mean http://127.0.0.1:");
-    CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
     check_case("a rate beyond any server's is not credible, and the warning gives the reason");
     EXITS(ask("burst", "--cold"), 0, err, " tokens/s is not credible, because no server decodes that fast: the answer was buffered");
     CHECK_INT(ask("good", "--cold"), 0);
@@ -358,43 +353,6 @@ static void test_address(void) {
     CHECK(!strstr(last.err, "--endpoint_model"));
     has_one_model = 0;
 }
-/* http to a TLS port, opened by the openssl tool. */
-static void test_tls_port(void) {
-    const struct timespec tick = {0, 50000000};
-    struct sockaddr_in address = {0};
-    socklen_t bytes = sizeof address;
-    const int listening = socket(AF_INET, SOCK_STREAM, 0);
-    char place[40];
-    pid_t child;
-    int port, code = 0;
-    check_case("http to a TLS port");
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (!CHECK(!bind(listening, (struct sockaddr *)&address, sizeof address) && !getsockname(listening, (struct sockaddr *)&address, &bytes))) return;
-    close(listening); /* that port is free */
-    port = ntohs(address.sin_port);
-    snprintf(place, sizeof place, "127.0.0.1:%d", port);
-    if (system("cd \"$TEST_FOLDER\" && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=localhost >log 2>&1")) {
-        check_skip("a port of TLS", "no openssl command that makes a certificate");
-        return;
-    }
-    if ((child = fork()) == 0) {
-        if (chdir(folder) == 0 && freopen("log", "w", stdout) && freopen("log", "w", stderr))
-            execlp("openssl", "openssl", "s_server", "-accept", place, "-cert", "cert", "-key", "key", "-www", (char *)NULL);
-        _exit(99);
-    }
-    for (int wait = 0; wait < 100; wait++) { /* until it listens */
-        code = run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", port);
-        if (!last.err || !strstr(last.err, "is the server up")) break;
-        nanosleep(&tick, NULL);
-    }
-    CHECK_INT(code, 4);
-    said("this port uses TLS: --endpoint https://127.0.0.1:");
-    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 4, err, "this port uses TLS: --endpoint https://127.0.0.1:");
-    EXITS(run("ask -p Hi --endpoint https://127.0.0.1:%d --endpoint_model good", port), 4, err, "use --ca_file FILE with certificates to trust");
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
-}
 /* Ctrl-C while a run waits for the server: complete runs are printed. */
 static void test_interrupt(void) {
     const struct timespec tick = {0, 50000000};
@@ -423,7 +381,7 @@ int main(void) {
     if (!program_begin("ask")) return 1;
     hostile_start(&server, NULL, 0);
     server.choose = choose;
-    RUN_TESTS(test_text, test_json, test_sent, test_key, test_failures, test_address, test_tls_port, test_interrupt);
+    RUN_TESTS(test_text, test_json, test_sent, test_key, test_failures, test_address, test_interrupt);
     hostile_stop(&server);
     return program_done("test_ask");
 }
