@@ -204,7 +204,7 @@ static void test_known(void) {
     CHECK(strstr(last.out, "\"rank\": 1,") && strstr(last.out, "\"devices\": \"NVIDIA H100\"") && strstr(last.out, "\"file\": \"stdin\""));
     CHECK(strstr(last.out, "\"device_slices_without_launch\": 1") && strstr(last.out, "\"p50\": 5.0"));
     EXITS(run("trace %%F/known.json"), 0, out, "launch delay, from the end of the call to the start on the device: mean 5.000us");
-    CHECK(strstr(last.out, "rank      1 of 4") && strstr(last.out, "Self CUDA time total: 25.001us"));
+    CHECK(strstr(last.out, "Self CUDA time total: 25.001us"));
     CHECK_TEXT(last.err, "");
 }
 /* HTA compares its 30 with us, despite its documentation: on this trace, HTA 0.5.0 gives host_wait 0, kernel_wait 20 and other 40. */
