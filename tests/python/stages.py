@@ -126,7 +126,8 @@ for name, model, processor, folder in models():
                                     progress=False)
         equal(f"{name}: sweep {folder_name} is whole", [(row["num_ok"], row["num_failed"]) for row in wrote], [(2, 0)] * (4 if stages.has_views else 2))
     read = [json.loads(Path(row["file"]).read_text()) for row in wrote]
-    row = read[0]["per_sample_results"][0]
+    row, views = read[0]["per_sample_results"][0], {one["knobs"]["longest_edge"]: one["per_sample_results"][0].get("num_views") for one in read}
+    check(f"{name}: longest_edge is that of the processor's size", name != "smolvlm" or views[112] < views[224], views)
     check(f"{name}: stages and unaccounted are T_total", abs(sum(row["stages"].values()) + row["unaccounted"] - row["T_total"]) < 1e-9, row["stages"], row["T_total"])
     if stages.has_views:
         whole, half = (next(one["per_sample_results"][0] for one in read if one["knobs"] == {"longest_edge": 224, "prune": prune}) for prune in knobs["prune"])
@@ -183,24 +184,37 @@ def inputs_or_stop(processor, record, knobs):
         raise KeyboardInterrupt
     if record["id"] == bad and knobs["size"] == 2:
         raise MemoryError("too large")
-    return vlmprof.torch.default_inputs(processor, record, knobs)
+    return vlmprof.torch.default_inputs(processor, {**record, "question": "why " * knobs["size"]}, knobs)
 
 
-stop_at, bad = 12, "none"
+stop_at, bad = 15, "none"  # three calls see whether the knob changes anything
 sampled = dict(knobs={"size": [1, 2]}, inputs=inputs_or_stop, num_samples=4, num_runs=1)
-with contextlib.suppress(KeyboardInterrupt):
+said = io.StringIO()
+with contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
     sweep("stop", many, **sampled)
+check("Ctrl-C ends with a sentence", said.getvalue().endswith("stop has the results of the finished runs; resume=True measures the rest\n"), said.getvalue())
 equal("Ctrl-C loses nothing", len(rows_of("stop")), len((work / "stop/points.jsonl").read_text().splitlines()) - 2)
 equal("the samples are numpy's", sorted({sample for sample, _ in calls}), sorted(numpy.random.RandomState(42).choice(9, 4, replace=False).tolist())[:len({sample for sample, _ in calls})])
+stopped = many[calls[-1][0]]["id"]
 refused("a second sweep into a folder", FileExistsError, "resume=True", lambda: sweep("stop", many, **sampled))
 refused("another sweep is not gone on with", ValueError, "has a different max_new_tokens: 2, now 3", lambda: sweep("stop", many, resume=True, **{**sampled, "max_new_tokens": 3}))
 (work / "stop/points.jsonl").open("a").write('{"config": "cut')
-stop_at, bad, had = 0, many[calls[-1][0]]["id"], len(calls)
+stop_at, bad, had = 0, stopped, len(calls)
 wrote = sweep("stop", many, resume=True, **sampled)
-equal("resumed by point", (sum(row["num_ok"] + row["num_failed"] for row in wrote), len(calls) - had), (8, 5))
+equal("resumed by point", (sum(row["num_ok"] + row["num_failed"] for row in wrote), len(calls) - had), (8, 8))
 equal("a failure is a row with its reason", [(row["metadata"]["id"], row["reason"]) for row in rows_of("stop") if row["status"] == "failed"], [(bad, "MemoryError: too large")])
 check("report reads it", bool(vlmprof.run(["report", work / "stop"])))
 refused("or raised", MemoryError, "too large", lambda: sweep("raise", many, on_error="raise", **{**sampled, "num_samples": 9}))
+refused("all points fail", RuntimeError, "4 of 4 points failed; the first: record 0: ZeroDivisionError", lambda: sweep("none", knobs={"size": [1, 2]}, inputs=lambda _, record, knobs: knobs["size"] / 0))
+ticks, module = iter(range(0, 10**6, 1000)), sys.modules["vlmprof.torch.sweep"]
+read, module._reading = module._reading, lambda: tuple((tick := next(ticks)) // part for part in (1, 2, 10, 4))
+for folder in ("noise", "again"):
+    for more in (dict(num_runs=2), dict(num_runs=3, resume=True)):
+        sweep(folder, knobs={"batch": [1, 2]}, clock=None, **more)
+module._reading = read
+noise = [json.loads(path.read_text())["noise"] for path in sorted((work / "noise").glob("*.json"))]
+equal("noise of a configuration's blocks of runs", [[one[key] for key in ("samples", "steal_percent", "other_cpu_percent", "busy_samples")] for one in noise], [[6, 10.0, 25.0, 6]] * 2)
+check("compare says it", "other processes used 25 % of the CPU" in json.dumps(vlmprof.compare(work / "noise", work / "again")), vlmprof.compare(work / "noise", work / "again"))
 said = io.StringIO()
 with contextlib.redirect_stderr(said):
     sweep("said", progress=True)
@@ -235,6 +249,9 @@ for name, words_of_it, how in (
         ("a knob that nothing applies", "nothing applies 'heads'", dict(knobs={"heads": [1, 2]})), ("a knob that nothing reads", "read 'heads'", dict(knobs={"heads": [1, 2]}, apply=lambda *_: None)),
         ("a knob without a list", "'batch' needs a list", dict(knobs={"batch": 3})), ("a value that is none", "expected numbers, texts", dict(knobs={"batch": [None]})),
         ("no dtype", "dtype 'fp16' is not the name", dict(knobs={"dtype": ["fp16"]})), ("an unknown attention", "knobs: attn 'nope': ", dict(knobs={"attn": ["eager", "nope"]})), ("an unknown pruning", "expected none, stride:keep=SHARE", dict(knobs={"prune": ["fastv:keep=0.5"]})),
+        ("levels that change nothing", "knobs: longest_edge 5000 and 6000 give the same inputs for every record", dict(knobs={"longest_edge": [5000, 6000]})),
+        ("a near name of an attention", "did you mean sdpa?", dict(knobs={"attn": ["sdap"]})),
+        ("a misspelled image", "record 0 has no \"image\", but has \"imgae\"", dict(records=[{"question": "?", "imgae": "samples/cat.jpg"}])),
         ("no runs", "num_runs: expected a whole number of 1 or more, not 0", dict(num_runs=0)), ("an unknown order", "order: expected runs or samples or", dict(order="x")),
         ("an unknown metric", "unknown rule", dict(metric="nope", score=None)), ("no records", "records: the list is empty", dict(records=[])),
         ("a record without a question", "record 0 has no \"question\"", dict(records=[{"answers": []}])),
@@ -245,19 +262,26 @@ equal("and nothing was measured", [line for line in (work / "x/points.jsonl").re
 # ---- A/B: a clock that runs is moved by what is called, with noise and rare long pauses
 
 
-def compared(change, seed):
-    noise, clock = random.Random(seed + 1000), SimpleNamespace(now=0)
+def compared(change, seed, cold=1.0, unit=1e6, **how):
+    noise, clock, ran = random.Random(seed + 1000), SimpleNamespace(now=0), []
 
-    def spend(factor):
-        clock.now += round(1e6 * factor * noise.gauss(1, 0.03) * (3 if noise.random() < 0.2 else 1))
-    return vlmprof.torch.ab(lambda: spend(1), lambda: spend(1 + change), seed=seed, clock=lambda: clock.now)
+    def spend(name, factor):
+        clock.now += round(unit * factor * (cold if [name] != ran[-1:] else 1) * noise.gauss(1, 0.03) * (3 if noise.random() < 0.2 else 1))
+        ran.append(name)
+        if len(ran) == how.get("stop_at"):
+            raise KeyboardInterrupt
+    return vlmprof.torch.ab(lambda: spend("a", 1), lambda: spend("b", 1 + change), how.get("pairs", 60), margin=how.get("margin", 2), seed=seed, clock=lambda: clock.now)
 
 
 found = [compared(0.05, seed) for seed in range(20)]
 equal("ab finds 5 % in 60 pairs", [one.verdict for one in found], ["slower"] * 20)
-check("and says it", str(found[0]).startswith(f"slower by {found[0].change_percent:.1f} [") and "; A against itself: " in str(found[0]), found[0])
-equal("no difference in A/A", [compared(0, seed).verdict for seed in range(20)], ["no difference"] * 20)
-equal("faster", compared(-0.1, 1).verdict, "faster")
+check("and says it", str(found[0]).startswith(f"slower by {found[0].change_percent:.1f} [") and f"; 60 pairs, {found[0].left_out} of 120 runs left out" in str(found[0]), found[0])
+equal("nothing in A/A, nor if the side that ran last is 20 % faster", {compared(0, seed, cold).verdict for seed in range(20) for cold in (1.0, 1.2)}, {"same", "undecided"})
+equal("faster, same", (compared(-0.1, 1).verdict, str(compared(0, 1, margin=9))[:15]), ("faster", "same within 9 %"))
+check("undecided says how many pairs", "% interval (about " in str(compared(0, 0)) and " pairs needed); A against" in str(compared(0, 0)), compared(0, 0))
+refused("calls that are too short", ValueError, " us; calls of less than 100 us cannot be compared: let both functions loop", lambda: compared(0, 1, unit=9e4, cold=1.0))
+with contextlib.redirect_stderr(said := io.StringIO()):
+    equal("Ctrl-C gives the verdict of the pairs so far", (len(compared(0.5, 1, stop_at=50).a_ns), said.getvalue()), (15, "vlmprof.torch: stopped after 15 of 60 pairs\n"))
 refused("too few pairs", ValueError, "pairs: expected 12 or more", lambda: vlmprof.torch.ab(print, print, pairs=3))
 
 
@@ -328,6 +352,9 @@ equal("stages nest, and a patch of generate stays", (outer.requests[0].order, le
 equal("a batch of three", (outer.requests[0].batch, len(outer.requests[0].tokens), "per request of 3 samples" in str(outer)), (3, 3, True))
 with outer:
     refused("open twice", RuntimeError, "already being timed", outer.__enter__)
+with torch.profiler.profile() as profile, outer:
+    model.generate(**how)
+equal("stages are ranges of torch.profiler", {one.key: one.count for one in profile.key_averages() if "vlmprof" in one.key}, {f"vlmprof.{name}": 1 + (name == "decode") for name in ("vit", "connector", "prefill", "decode")})
 outer.save(work / "stages.json")
 saved = json.loads((work / "stages.json").read_text())
 equal("save and rows", (saved["requests"][0]["cold"], saved["provenance"]["compile"], outer.rows()[0]["total_ms"]), (True, ["none"], saved["requests"][0]["total_ns"] / 1e6))

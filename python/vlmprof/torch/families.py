@@ -3,6 +3,7 @@
 Qwen's merger runs inside `visual`, and does not count as the tower's."""
 from __future__ import annotations
 
+import difflib
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 
@@ -83,8 +84,9 @@ def find_modules(model: Any, named: Optional[Dict[str, Optional[str]]] = None) -
                 break
         else:
             children = ", ".join(name for name, _ in model.named_modules() if name and name.count(".") <= 1) or "none, this model has no modules"
-            raise UnknownStructure(
-                f"{type(model).__name__}: no module of the stage {stage!r}; looked for {', '.join(paths)} in the model and its member model. "
-                f"Name it: stages(model, modules={{{stage!r}: \"PATH\"}}), where PATH is one of: {children}; or None if the model has none")
+            text = f"{type(model).__name__}: no module of the stage {stage!r}; looked for {', '.join(paths)} in the model and its member model. "
+            near = difflib.get_close_matches(paths[0], [name for name, _ in model.named_modules()], 1) if stage in named else []
+            raise UnknownStructure(text + (f"Did you mean {near[0]!r}?" if near else f"Name it: stages(model, modules={{{stage!r}: \"PATH\"}}), where PATH is one of: {children}; "
+                                           "or None if the model has none"))
     is_pixtral = getattr(getattr(getattr(model, "config", None), "vision_config", None), "model_type", "") == "pixtral"  # pictures of any size in one row
     return row.name if row else type(model).__name__, bool(row and row.views and not is_pixtral), found
