@@ -13,8 +13,7 @@ import torch
 
 from .timing import Progress, synchronise
 
-LEVEL = 0.998  # of the intervals: 20 comparisons of equal things should find nothing
-LEAST_PAIRS, LEAST_NS = 12, 100_000
+LEVEL, LEAST_PAIRS, LEAST_NS = 0.998, 12, 100_000  # the level is that of the intervals: 20 comparisons of equal things should find nothing
 
 
 @dataclass
@@ -32,15 +31,12 @@ class AB:
     pairs_needed: Optional[int] = None  # if undecided: about so many pairs should decide; None: more would not help
 
     def __str__(self) -> str:
-        low, high = self.interval
-        words = {"slower": "slower by", "faster": "faster by", "same": f"same within {self.margin_percent:g} %:", "undecided": "undecided:"}[self.verdict]
-        if self.verdict in ("slower", "faster"):
-            words += f" {abs(self.change_percent):.1f} [{{:.1f}}, {{:.1f}}] %".format(*sorted(map(abs, self.interval)))
-        else:
-            words += f" {self.change_percent:+.1f} [{low:.1f}, {high:.1f}] %"
-        why = f" (about {self.pairs_needed:,} pairs needed)" if self.pairs_needed else " (A differs from itself)" if self.verdict == "undecided" else ""
-        return (f"{words}, 99.8 % interval{why}; A against itself: {self.control_percent:+.1f} [{self.control_interval[0]:.1f}, {self.control_interval[1]:.1f}] %; "
-                f"{len(self.a_ns)} pairs, {self.left_out} of {2 * len(self.a_ns)} runs left out as disturbed")
+        is_known, ends = self.verdict in ("slower", "faster"), "[{:.1f}, {:.1f}] %"
+        words = f"{self.verdict} by {abs(self.change_percent):.1f} " if is_known else f"{f'same within {self.margin_percent:g} %' if self.verdict == 'same' else self.verdict}: {self.change_percent:+.1f} "
+        words += ends.format(*(sorted(map(abs, self.interval)) if is_known else self.interval)) + ", 99.8 % interval"
+        words += f" (about {self.pairs_needed:,} pairs needed)" if self.pairs_needed else " (A differs from itself)" if self.verdict == "undecided" else ""
+        return (f"{words}; A against itself: {self.control_percent:+.1f} {ends.format(*self.control_interval)}; {len(self.a_ns)} pairs, "
+                f"{self.left_out} of {2 * len(self.a_ns)} runs left out as disturbed")
 
 
 def _quantile(values: List[float], share: float) -> float:
@@ -68,7 +64,6 @@ def _undisturbed(rounds: List[Tuple[int, int]]) -> List[List[Optional[float]]]:
     quartiles = [_quantile(side, 0.25) for side in sides]
     around = [one - quartile for side, quartile in zip(sides, quartiles) for one in side]
     limit = _quantile(around, 0.25) + max(0.05, 8 * (_quantile(around, 0.25) - _quantile(around, 0.1)))
-    limit = limit if sum(one > limit for one in around) <= len(around) / 3 else math.inf  # so many are not exceptions
     return [[one if one - quartile <= limit else None for one in side] for side, quartile in zip(sides, quartiles)]
 
 
@@ -85,9 +80,8 @@ def _verdict(rounds: List[Tuple[int, int]], firsts: List[int], margin: float) ->
     reach = [(value - low if value > 0 else high - value) / max(abs(value), 1e-9)]
     reach += [max((high - value) / (margin - value), (value - low) / (margin + value))] if abs(value) < margin else []
     needed = len(rounds) * max(1.0, min(reach)) ** 2 if verdict == "undecided" and not differs else 0
-    digits = 10 ** max(0, len(str(int(needed))) - 2)
     return AB(verdict, value, (low, high), rest[0], (rest[1], rest[2]), [one for one, _ in rounds], [one for _, one in rounds], 2 * len(rounds) - sum(map(len, kept)),
-              margin, math.ceil(needed / digits) * digits or None)
+              margin, int(float(f"{needed:.1e}")) or None)
 
 
 def ab(run_a: Callable[[], Any], run_b: Callable[[], Any], pairs: int = 60, *, margin: float = 2, warmup: int = 2, seed: Optional[int] = None, progress: bool = True,
@@ -99,12 +93,12 @@ def ab(run_a: Callable[[], Any], run_b: Callable[[], Any], pairs: int = 60, *, m
     margin: percent; "same" means that the whole interval is between -margin and margin
     warmup: calls of each that are not timed; clock: function returning nanoseconds, instead of the machine's clock
 
-    A run that takes far longer than the rest is left out; A and B share one cut-off. "slower" and "faster" need an interval without 0; if the interval has 0
-    but exceeds the margin, or if A differs from itself, the verdict is "undecided". Ctrl-C after 12 pairs or more gives the verdict of these."""
+    A run that takes far longer than the rest is left out; A and B share one cut-off. "slower" and "faster" need an interval without 0 that exceeds the margin.
+    Other intervals that exceed it are "undecided", as is all if A differs from itself. Ctrl-C after 12 pairs or more gives the verdict of these."""
     if not isinstance(pairs, int) or pairs < LEAST_PAIRS:
         raise ValueError(f"pairs: expected {LEAST_PAIRS} or more, not {pairs!r}: fewer cannot give a verdict")
-    if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0 <= margin < 100:
-        raise ValueError(f"margin: expected a number of percent from 0 to 100, not {margin!r}")
+    if not 0 <= margin < 100:
+        raise ValueError(f"margin: expected percent from 0 to 100, not {margin!r}")
     for name, run in (("run_a", run_a), ("run_b", run_b)):
         if not callable(run):
             raise TypeError(f"{name}: expected a function, not {type(run).__name__}")

@@ -15,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import UserDict
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
@@ -29,22 +30,16 @@ Record = Dict[str, Any]
 Point = Tuple[str, Any]  # configuration, sample_id
 
 
-class Knobs(Mapping[str, Knob]):
+class Knobs(UserDict):
     """The knobs of one configuration; records which ones are read, so that none is varied without effect."""
 
     def __init__(self, values: Dict[str, Knob]):
-        self._values = values
+        super().__init__(values)
         self.read: Set[str] = set()
 
     def __getitem__(self, name: str) -> Knob:
         self.read.add(name)
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+        return self.data[name]
 
 
 # ---- records
@@ -93,12 +88,11 @@ def default_inputs(processor: Any, record: Record, knobs: Mapping[str, Knob]) ->
     processor, and longest_edge [px]: that of the processor's size if it has one; otherwise pictures are shrunk to it before the processor."""
     from PIL import Image, ImageOps
     pictures = [(ImageOps.exif_transpose(Image.open(one)) if isinstance(one, Path) else one).convert("RGB") for one in record["images"]]
-    settings = {name: knobs[name] for name in _settings_of(processor) if name in knobs and name != "longest_edge"}
+    settings: Dict[str, Any] = {name: knobs[name] for name in _settings_of(processor) if name in knobs and name != "longest_edge"}
     size = dict(getattr(getattr(processor, "image_processor", None), "size", None) or {})
     if "longest_edge" in knobs and size.get("longest_edge") and "max_pixels" not in _settings_of(processor):  # Qwen's longest_edge is a number of pixels
-        edges = {key: value for key, value in size.items() if value is not None}
-        settings["size"] = {key: min(value, int(knobs["longest_edge"])) if key == "shortest_edge" else value for key, value in edges.items()}
-        settings["size"]["longest_edge"] = int(knobs["longest_edge"])
+        limits = {"longest_edge": int(knobs["longest_edge"]), "shortest_edge": min(size.get("shortest_edge") or 0, int(knobs["longest_edge"]))}
+        settings["size"] = {key: limits.get(key, value) for key, value in size.items() if value is not None}
     elif "longest_edge" in knobs:
         for index, picture in enumerate(pictures):
             share = int(knobs["longest_edge"]) / max(picture.size)
@@ -121,10 +115,9 @@ def _print_of(inputs: Callable[..., Dict[str, Any]], processor: Any, record: Rec
         return hash(tuple((key, tuple(value.shape), value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()) if torch.is_tensor(value)
                           else (key, repr(value)) for key, value in inputs(processor, record, knobs).items()))
     except Exception:  # noqa: BLE001 - a function of the user's
-        return random.random()
+        return time.perf_counter()
 
 
-# ---- other programs
 def _reading() -> Optional[Tuple[float, ...]]:
     """CPU seconds since boot: available ones, used ones, those that a virtual machine's host took, and this process's own; None: not known."""
     try:
@@ -137,12 +130,11 @@ def _reading() -> Optional[Tuple[float, ...]]:
 
 def _noise(blocks: List[Tuple[float, float]]) -> Dict[str, Any]:
     """The member `noise` of a result file, from (percent that the host took, percent that other programs used) of blocks of runs."""
-    stolen, other = [one for one, _ in blocks], [one for _, one in blocks]
     found: Dict[str, Any] = {"samples": len(blocks), "load": None, "frequency_mhz": None, "neighbour_spread": None, "neighbour_pairs": 0, "bare_spread": None, "bare_pairs": 0}
-    for values, name, limit, above in ((stolen, "steal", 5, "stolen"), (other, "other", 10, "busy")):  # the limits of vlmprof sweep
-        much = [one for one in values if one >= limit]
-        found.update({"steal_percent" if name == "steal" else "other_cpu_percent": statistics.mean(values), f"{name}_samples": len(values), f"{above}_samples": len(much),
-                      f"{above}_percent": statistics.mean(much) if much else None})
+    members = (("steal_percent", "steal_samples", "stolen", 5), ("other_cpu_percent", "other_samples", "busy", 10))  # with the limits of vlmprof sweep
+    for values, (mean, count, much, limit) in zip(zip(*blocks), members):
+        above = [one for one in values if one >= limit]
+        found.update({mean: statistics.mean(values), count: len(values), f"{much}_samples": len(above), f"{much}_percent": statistics.mean(above) if above else None})
     return found
 
 
@@ -261,9 +253,9 @@ def _grid(knobs: Mapping[str, Sequence[Knob]], model: Any, processor: Any, has_o
             with _attention(model, value):
                 pass
         except (AttributeError, ImportError, ValueError) as error:
-            known = list(dict.fromkeys(re.findall(r"[\w|]+", str(error).partition("possible arguments are")[2].replace("attn_implementation", ""))))
-            near = difflib.get_close_matches(str(value), known, 1)
-            reason = "transformers does not have it" + (f"; did you mean {near[0]}?" if near else f": it has {', '.join(known)}") if known else str(error).rstrip(".")
+            names = list(dict.fromkeys(re.findall(r"[\w|]+", str(error).partition("possible arguments are")[2].replace("attn_implementation", ""))))
+            near = difflib.get_close_matches(str(value), names, 1)
+            reason = "transformers does not have it" + (f"; did you mean {near[0]}?" if near else f": it has {', '.join(names)}") if names else str(error).rstrip(".")
             raise ValueError(f"knobs: attn {value!r}: {reason}; use apply= for others") from None
     if any(_parse_prune(str(one)) for one in knobs.get("prune", ())) and not timed.has_views:
         raise ValueError(f"knobs: prune: {timed.family}'s connector does not output [views, tokens, width]; apply= can prune it")
@@ -283,14 +275,10 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
               dtype, prune ("none", "stride:keep=0.5", "random:keep=0.25"), longest_edge [px], batch, settings of the image processor
     apply:    a function of the model and a configuration's knobs; it may return something with close(), or a context manager
     inputs:   a function of processor, record and knobs that returns the arguments of generate; run: one of the model and them that answers
-    score:    a function of answer and record that returns 0 to 1, or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`. Called after all runs,
-              when no knob is applied
+    score:    a function of answer and record (called after all runs, without knobs) or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`
     order:    "runs": configurations alternate run by run, each time in a new random order; "samples": sample by sample; "configurations": one after the other
-    on_error: "record": a point that fails is a row with its reason; "raise"
-    max_new_tokens: None: that of the first record whose prompt is a tool's (vlmprof help data), else 16
-    resume:   goes on with the sweep in output_dir, whose points.jsonl has every run; Ctrl-C writes the result files of what there is
-    clock:    function returning nanoseconds, instead of the machine's clocks
-
+    on_error: "record": a point that fails is a row with its reason; "raise". max_new_tokens: None: that of a tool's first prompt (vlmprof help data), else 16
+    resume:   continues the sweep in output_dir, whose points.jsonl has every run. clock: function returning nanoseconds, instead of the machine's clock
     Answers are greedy. Guide: vlmprof help torch."""
     for name, value, least in (("num_runs", num_runs, 1), ("warmup", warmup, 0), ("max_new_tokens", max_new_tokens, 1), ("num_samples", num_samples, 1)):
         if not (value is None and name in ("num_samples", "max_new_tokens")) and (not isinstance(value, int) or isinstance(value, bool) or value < least):
@@ -318,8 +306,7 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
                 **({"accuracy_from": "score= of vlmprof.torch.sweep"} if score is not None else {})}
     few = sum(isinstance(row.get("answers"), list) and 0 < len(row["answers"]) < 3 for row in rows) if metric == "vqa_seed" and score is None else 0
     if few:
-        print(f"vlmprof.torch: {few} of {len(rows)} records have fewer than 3 answers: vqa_seed gives at most 1/3 for each; metric=\"em\" compares with a single answer",
-              file=sys.stderr)
+        print(f"vlmprof.torch: {few} of {len(rows)} records have fewer than 3 answers: vqa_seed gives at most 1/3; metric=\"em\" compares with one answer", file=sys.stderr)
     job.check_inputs()
     job.open(Path(output_dir), resume)
     try:
@@ -351,20 +338,18 @@ class _Sweep:
 
     def check_inputs(self) -> None:
         """Raises ValueError if two values of a knob that inputs reads give the same inputs for every record."""
-        first = Knobs(self.grid[0])
-        _print_of(self.how["inputs"], self.processor, self.rows[0], first)
-        values = {knob: list(dict.fromkeys(one[knob] for one in self.grid)) for knob in self.grid[0] if knob in first.read}
-        for knob in values:
-            prints: List[Any] = [0] * len(values[knob])
-            for row, *others in itertools.product(self.rows, *(values[other] for other in values if other != knob)):
-                fixed = dict(zip((other for other in values if other != knob), others))
-                prints = [hash((old, _print_of(self.how["inputs"], self.processor, row, Knobs({**self.grid[0], **fixed, knob: value}))))
-                          for old, value in zip(prints, values[knob])]
+        inputs, first = self.how["inputs"], Knobs(self.grid[0])
+        _print_of(inputs, self.processor, self.rows[0], first)
+        levels = {knob: list(dict.fromkeys(one[knob] for one in self.grid)) for knob in self.grid[0] if knob in first.read}
+        for knob, values in levels.items():
+            prints: List[Any] = [0] * len(values)
+            for row, others in itertools.product(self.rows, list(itertools.product(*(levels[other] for other in levels if other != knob)))):
+                fixed: Dict[str, Any] = {**self.grid[0], **dict(zip((other for other in levels if other != knob), others))}
+                prints = [hash((old, _print_of(inputs, self.processor, row, Knobs({**fixed, knob: value})))) for old, value in zip(prints, values)]
                 if len(set(prints)) == len(prints):
                     break
             else:
-                twice = next(one for one in prints if prints.count(one) > 1)
-                same = [value for value, one in zip(values[knob], prints) if one == twice]
+                same = [value for value, one in zip(values, prints) if one == next(one for one in prints if prints.count(one) > 1)]
                 text = f"knobs: {knob} {same[0]!r} and {same[1]!r} give the same inputs for every record"
                 if self.how["apply"] is None:
                     raise ValueError(f"{text}: leave one out")
@@ -427,10 +412,10 @@ class _Sweep:
             yield from ((row, name, run) for row in self.rows for run in runs for name in drawn.sample(self.names, count))
 
     def measure(self, progress: bool) -> None:
-        todo = [(row, name, run) for row, name, run in self._steps()
-                if len(have := self.runs.get((name, row["sample_id"]), {})) < self.how["num_runs"] and run not in have]
+        todo = [step for step in self._steps() if len(have := self.runs.get((step[1], step[0]["sample_id"]), {})) < self.how["num_runs"] and step[2] not in have]
         shown, cause = Progress("runs", len(todo)) if progress else None, None
-        self.reading, self.block = None if self.timed._clock else _reading(), set()
+        self.block: Set[str] = set()
+        self.reading = None if self.timed._clock else _reading()
         applied = ""
         with contextlib.ExitStack() as stack:
             for done, (row, name, run) in enumerate(todo):
@@ -500,7 +485,7 @@ class _Sweep:
     def _check(self, knobs: Knobs) -> None:
         unread = [knob for knob in knobs if knob not in knobs.read and len({one[knob] for one in self.grid}) > 1]
         if unread:
-            raise _Unread(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs._values}: its values would be measured without any effect")
+            raise _Unread(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs.data}: its values would be measured without any effect")
 
     def _run(self, row: Record, knobs: Knobs) -> Dict[str, Any]:
         """Runs one request; returns the members of its line."""
@@ -551,15 +536,16 @@ class _Sweep:
             totals, session = [line["T_total"] for line in lines], self.sessions[max((run["session"] for _, runs in rows for run in runs), default=-1)]
             stamps = statistics.mean(run["stamps"] for _, runs in rows for run in runs) if rows else 0
             accuracy = sum(known) / len(known) if known else None
-            cost = session["stamp_cost_ns"]
-            result = {**self.head, "knobs": dict(self.knobs[name]._values), "knob_units": units, "accuracy": accuracy, "order": self.how["order"],
+            result = {**self.head, "knobs": dict(self.knobs[name].data), "knob_units": units, "accuracy": accuracy, "order": self.how["order"],
                       "provenance": {**session, **(rows[-1][1][-1].get("state", {}) if rows else {})},
-                      "tool_cost": {"stamps_per_request": stamps, "stamp_cost_ns": cost, "stamps_share": stamps * cost / 1e6 / statistics.mean(totals) if totals else 0},
-                      **({"noise": _noise(self.noise[name])} if name in self.noise else {}), "config": {"seed": self.how["seed"], "ignore_eos": self.how["ignore_eos"]}, "per_sample_results": [*lines, *failed]}
+                      "tool_cost": {"stamps_per_request": stamps, "stamp_cost_ns": session["stamp_cost_ns"],
+                                    "stamps_share": stamps * session["stamp_cost_ns"] / 1e6 / statistics.mean(totals) if totals else 0},
+                      **({"noise": _noise(self.noise[name])} if name in self.noise else {}), "config": {key: self.how[key] for key in ("seed", "ignore_eos")},
+                      "per_sample_results": [*lines, *failed]}
             part = self.folder / f"{name}.part"
             part.write_text(json.dumps(result, ensure_ascii=False, default=str, indent=1) + "\n", encoding="utf-8")
             part.replace(self.folder / name)
-            written.append({"file": str(self.folder / name), "knobs": dict(self.knobs[name]._values), "num_ok": len(lines), "num_failed": len(failed),
+            written.append({"file": str(self.folder / name), "knobs": dict(self.knobs[name].data), "num_ok": len(lines), "num_failed": len(failed),
                             "T_total_p50": statistics.median(totals) if totals else None, "accuracy": accuracy})
         return written
 

@@ -47,11 +47,6 @@ class Request:
         """The total minus all stages."""
         return self.total_ns - sum(self.stages.values())
 
-    @property
-    def closure(self) -> float:
-        """The stages' share of the total."""
-        return sum(self.stages.values()) / self.total_ns if self.total_ns else 0.0
-
 
 def device_of(model: Any) -> torch.device:
     """The one device of a model. Raises ValueError if its parameters are on several."""
@@ -188,15 +183,14 @@ def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
     except OSError:
         ours = "not known: no program"
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
-    stamps = _Marks(torch.device("cpu"), None)
-    began = time.perf_counter_ns()
+    stamps, began = _Marks(torch.device("cpu"), None), time.perf_counter_ns()
     for _ in range(1000):
         stamps.add("token", "token")
+    cost = (time.perf_counter_ns() - began) // 1000
     return {"version": ours, "build": f"torch {torch.__version__}, transformers {transformers.__version__}", "host": platform.node() or "not known",
             "kernel": platform.release(), "python": platform.python_version(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "argv": list(getattr(sys, "orig_argv", [sys.executable, *sys.argv])), "device": f"{device.type}: {name}", "threads": torch.get_num_threads(),
-            **state_of(model), "synchronisation": {"cuda": "CUDA events", "cpu": "none"}.get(device.type, "at each mark"), "load": round(os.getloadavg()[0], 2),
-            "stamp_cost_ns": (time.perf_counter_ns() - began) // 1000}
+            "argv": list(getattr(sys, "orig_argv", [sys.executable, *sys.argv])), "device": f"{device.type}: {name}", "threads": torch.get_num_threads(), **state_of(model),
+            "synchronisation": {"cuda": "CUDA events", "cpu": "none"}.get(device.type, "at each mark"), "load": round(os.getloadavg()[0], 2), "stamp_cost_ns": cost}
 
 
 @torch.compiler.disable
@@ -213,11 +207,7 @@ def compiled_in(model: Any) -> List[str]:
 
 
 class stages:
-    """Times the stages of each request while it is open:
-
-        with vlmprof.torch.stages(model) as stages:
-            model.generate(**inputs, max_new_tokens=32)
-        print(stages)
+    """Times the stages of each request while it is open: with stages(model) as s: model.generate(**inputs, max_new_tokens=32); then print(s).
 
     model:   a transformers model, or any torch.nn.Module with `modules`; nothing of its results changes
     modules: paths of modules that vlmprof.torch.FAMILIES does not know: {"vit": "PATH", "connector": None, "language": "PATH"}; None: it has none
@@ -291,7 +281,7 @@ class stages:
 
     def _begin_of(self, stage: str) -> Callable[..., None]:
         def begin(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
-            if self._marks is not None and torch.autograd._profiler_enabled():  # type: ignore[attr-defined]
+            if self._marks is not None and torch.autograd._profiler_enabled():
                 passed = any(mark[:2] == ("end", "language") for mark in self._marks.marks)
                 self._ranges.append(torch.autograd.profiler.record_function("vlmprof." + (stage if stage != "language" else "decode" if passed else "prefill")))
                 self._ranges[-1].__enter__()
