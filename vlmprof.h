@@ -107,7 +107,7 @@
  *   >>tiler           geometry of crops and patches, tilings, layout of an image
  *   >>select          target tokens <-> crops <-> tiling <-> resolution
  *   >>tokens          position of each vision token in the sequence
- *   >>sampler         NumPy's MT19937, choice without replacement
+ *   >>sampler         random draws as NumPy: MT19937, choice without replacement
  *   >>timer           monotonic clock, stages of a request, sums and percentiles as NumPy computes them
  *   >>json            writer, shortest text of a number
  *   >>implementation  start of the second half
@@ -406,7 +406,6 @@ VP_API vp_geometry vp_geometry_default(void);
 VP_API vp_result vp_geometry_check(const vp_geometry *geometry);
 /* Derived numbers; 0 for a geometry that vp_geometry_check rejects. */
 VP_API int32_t vp_geometry_patches_per_side(const vp_geometry *geometry);  /* crop_px / patch_px: 24 */
-VP_API int32_t vp_geometry_tokens_per_side(const vp_geometry *geometry);   /* patches / pool: 12 */
 VP_API int32_t vp_geometry_tokens_per_crop(const vp_geometry *geometry);   /* 144 */
 /* side of a crop without its margins, which is the stride of the crops: 224 */
 VP_API int32_t vp_geometry_window_px(const vp_geometry *geometry);
@@ -622,7 +621,7 @@ VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name);
  * returns: VP_OK; VP_ERR_STATE: no stage is open */
 VP_API vp_result vp_stage_end(vp_stage_clock *clock);
 /* Adds a completed stage inside the innermost open one, for work whose times come from a device: CUDA events, an NPU.
- * Convert them to vp_clock_ns first.
+ * Convert them to vp_clock_ns first: samples/06_threads_and_device.c shows how.
  * returns: VP_OK; VP_ERR_RANGE: not 0 <= begin_ns <= end_ns <= now, it begins before the stage around it, or it
  *          overlaps another stage in there (nothing changes); VP_ERR_CAPACITY: it did not fit and is counted as lost
  * numeric: constant time if stages are added in the order of their times; otherwise linear in the number of marks */
@@ -632,8 +631,8 @@ VP_API vp_result vp_stage_add(vp_stage_clock *clock, const char *name, int64_t b
 VP_API vp_result vp_stage_reset(vp_stage_clock *clock);
 /* Statistics of all completed marks of a name, in nanoseconds.
  * out:     scratch     double [clock->count]
- * returns: VP_OK; VP_ERR_NOT_FOUND: no mark of that name is complete; VP_ERR_CAPACITY: marks were lost, of this name or
- *          another. The small buffer is then clock->marks, not scratch: clock->lost is the number of lost marks */
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no mark of that name is complete; VP_ERR_CAPACITY: clock->marks overflowed and
+ *          clock->lost marks are missing, of this name or another; scratch is large enough */
 VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *name, double *scratch,
                                      vp_statistics *statistics);
 #ifdef VLMPROF_OFF
@@ -1021,11 +1020,6 @@ VP_API vp_result vp_geometry_check(const vp_geometry *geometry) {
 VP_API int32_t vp_geometry_patches_per_side(const vp_geometry *geometry) {
     vp_impl_grid grid;
     return vp_impl_grid_of(geometry, &grid) == VP_OK ? grid.patches : 0;
-}
-
-VP_API int32_t vp_geometry_tokens_per_side(const vp_geometry *geometry) {
-    vp_impl_grid grid;
-    return vp_impl_grid_of(geometry, &grid) == VP_OK ? grid.tokens : 0;
 }
 
 VP_API int32_t vp_geometry_tokens_per_crop(const vp_geometry *geometry) {

@@ -1019,36 +1019,23 @@ static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
     static const struct {
         int at, length;
         const char *magic, *text;
-    } foreign[] = {{0, 4, "GIF8", "a GIF file; convert it to PNG"},
-                   {8, 4, "WEBP", "a WebP file; convert it to PNG or JPEG"},
-                   {4, 8, "ftypavif", "an AVIF file; convert it to PNG or JPEG"},
-                   {4, 8, "ftypavis", "an AVIF file; convert it to PNG or JPEG"},
-                   {4, 7, "ftyphei", "a HEIC file; convert it to JPEG"},
-                   {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
-                   {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"},
-                   {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
-                   {4, 4, "ftyp", "a video or another file of the MP4 family; extract a frame as PNG or JPEG"},
-                   {0, 4, "II*\0", "a TIFF file; convert it to PNG"},
-                   {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
-                   {0, 4, "II+\0", "a BigTIFF file; convert it to PNG"},
-                   {0, 4, "MM\0+", "a BigTIFF file; convert it to PNG"},
-                   {0, 2, "BM", "a BMP file; convert it to PNG"},
-                   {0, 4, "8BPS", "a Photoshop file; export it as PNG"},
-                   {0, 12, "\0\0\0\014JXL \r\n\207\n", "a JPEG XL file; convert it to PNG or JPEG"},
-                   {0, 2, "\377\012", "a JPEG XL file; convert it to PNG or JPEG"},
-                   {0, 8, "\0\0\0\014jP  ", "a JPEG 2000 file; convert it to PNG"},
-                   {0, 4, "\377\117\377\121", "a JPEG 2000 file; convert it to PNG"},
-                   {0, 4, "qoif", "a QOI file; convert it to PNG"},
-                   {0, 4, "\0\0\1\0", "an icon file; convert it to PNG"},
-                   {0, 4, "%PDF", "a PDF file; export the page as PNG"},
-                   {0, 4, "<svg", "an SVG file; export it as PNG"},
-                   {0, 5, "<?xml", "an XML file (SVG?); export it as PNG"},
-                   {0, 4, "DDS ", "a DDS file; convert it to PNG"},
-                   {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"},
-                   {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
-                   {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"},
-                   {8, 4, "AVI ", "a video (AVI); extract a frame as PNG or JPEG"},
-                   {0, 4, "\032\105\337\243", "a video (WebM or Matroska); extract a frame as PNG or JPEG"}};
+    } foreign[] = {
+        {0, 4, "GIF8", "a GIF file; convert it to PNG"}, {8, 4, "WEBP", "a WebP file; convert it to PNG or JPEG"},
+        {4, 8, "ftypavif", "an AVIF file; convert it to PNG or JPEG"},
+        {4, 8, "ftypavis", "an AVIF file; convert it to PNG or JPEG"},
+        {4, 7, "ftyphei", "a HEIC file; convert it to JPEG"}, {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
+        {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"}, {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
+        {4, 4, "ftyp", "a video or another file of the MP4 family; extract a frame as PNG or JPEG"},
+        {0, 4, "II*\0", "a TIFF file; convert it to PNG"}, {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
+        {0, 2, "BM", "a BMP file; convert it to PNG"}, {0, 4, "8BPS", "a Photoshop file; export it as PNG"},
+        {0, 12, "\0\0\0\014JXL \r\n\207\n", "a JPEG XL file; convert it to PNG or JPEG"},
+        {0, 2, "\377\012", "a JPEG XL file; convert it to PNG or JPEG"},
+        {0, 8, "\0\0\0\014jP  ", "a JPEG 2000 file; convert it to PNG"},
+        {0, 4, "\377\117\377\121", "a JPEG 2000 file; convert it to PNG"},
+        {0, 4, "%PDF", "a PDF file; export the page as PNG"}, {0, 4, "<svg", "an SVG file; export it as PNG"},
+        {0, 5, "<?xml", "an XML file (SVG?); export it as PNG"},
+        {8, 4, "AVI ", "a video (AVI); extract a frame as PNG or JPEG"},
+        {0, 4, "\032\105\337\243", "a video (WebM or Matroska); extract a frame as PNG or JPEG"}};
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
         size_t at = (size_t)foreign[i].at, length = (size_t)foreign[i].length;
         if (bytes >= at + length && memcmp(file + at, foreign[i].magic, length) == 0) return foreign[i].text;

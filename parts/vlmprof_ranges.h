@@ -231,11 +231,6 @@ VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceiling
 /* ---- printing, to a function that receives the text in pieces; its first failure stops the printing and is
  * returned */
 typedef vp_json_sink vp_text_sink;
-/* A sink for a buffer; `user` is the address of the vp_text_buffer. Text beyond capacity - 1 is cut; length_bytes is
- * the full length. The text ends with a NUL. */
-typedef struct vp_text_buffer { char *text; size_t capacity, length_bytes; } vp_text_buffer;
-VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes);
-
 typedef struct vp_ops_print_options {
     int64_t row_limit;               /* -1: all rows */
     int32_t max_name_column_width;   /* 4 or more; -1: the width of the longest name */
@@ -895,16 +890,6 @@ VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key) {
 }
 
 /* ---- printing */
-VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes) {
-    vp_text_buffer *buffer = (vp_text_buffer *)user;
-    size_t room = buffer->capacity > buffer->length_bytes ? buffer->capacity - buffer->length_bytes - 1 : 0;
-    if (bytes > SIZE_MAX - buffer->length_bytes) return VP_ERR_RANGE;
-    if (bytes < room) room = bytes;
-    if (room > 0) memcpy(buffer->text + buffer->length_bytes, text, room);
-    if (buffer->length_bytes < buffer->capacity) buffer->text[buffer->length_bytes + room] = 0;
-    buffer->length_bytes += bytes;
-    return VP_OK;
-}
 /* the sink's first failure is kept */
 typedef struct vp_impl_text { vp_text_sink sink; void *user; vp_result result; } vp_impl_text;
 

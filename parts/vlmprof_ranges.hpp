@@ -4,7 +4,7 @@
  *     vlmprof::range range(&ranges, "decode");  // the same for the ranges of vlmprof_ranges.h
  *
  * Optional: the C functions also work in C++. Includes vlmprof_ranges.h; needs C++11 or later. With VLMPROF_OFF, the
- * guards compile to nothing.
+ * guards compile to nothing. A guard needs a name: without one, it ends at once (compilers warn from C++17 on).
  * errors:  status() returns the result of vp_range_begin. Only VP_ERR_RANGE (no name) begins no range
  * threads: one vp_stage_clock and one vp_ranges per thread
  * example: samples/05_ranges.cpp */
@@ -12,6 +12,13 @@
 #define VLMPROF_RANGES_HPP
 #include "vlmprof_ranges.h"
 
+#if __cplusplus >= 202002L
+#define VP_NAMED [[nodiscard("a guard without a name ends at once: vlmprof::stage stage(&clock, \"decode\");")]]
+#elif __cplusplus >= 201703L && (__GNUC__ >= 10 || (defined(__clang__) && __clang_major__ >= 10))
+#define VP_NAMED [[nodiscard]]
+#else
+#define VP_NAMED
+#endif
 namespace vlmprof {
 #ifdef VLMPROF_OFF
 inline namespace off { /* files without VLMPROF_OFF have other classes */
@@ -21,7 +28,7 @@ inline namespace off { /* files without VLMPROF_OFF have other classes */
  * in: clock, name  as vp_stage_begin; the name must outlive `clock`. A null `clock` switches the stage off */
 class stage {
   public:
-    stage(vp_stage_clock *clock, const char *name) noexcept : clock_(clock) {
+    VP_NAMED stage(vp_stage_clock *clock, const char *name) noexcept : clock_(clock) {
         if (clock) vp_stage_begin(clock, name);
     }
     ~stage() { end(); }
@@ -43,8 +50,8 @@ class range {
   public:
     /* in: ranges, name  as vp_range_begin; the name must outlive `ranges`. A null `ranges` switches the range off
      *     file, line    the caller's position, filled in by the compiler (gcc, clang, MSVC) */
-    range(vp_ranges *ranges, const char *name, const char *file = __builtin_FILE(),
-          int32_t line = __builtin_LINE()) noexcept
+    VP_NAMED range(vp_ranges *ranges, const char *name, const char *file = __builtin_FILE(),
+                   int32_t line = __builtin_LINE()) noexcept
         : ranges_(ranges), status_(ranges ? vp_range_begin(ranges, name, file, line) : VP_OK) {}
     ~range() { end(); }
     range(const range &) = delete;

@@ -6,17 +6,18 @@
  *     const vp_results_knob batch = {"batch", VP_KNOB_NUMBER, 4, NULL, NULL};
  *     vp_results_head head = vp_results_head_default();
  *     vp_results_row row = vp_results_row_default();
+ *     head.dataset_name = "vqa";
  *     head.knobs = &batch;
  *     head.knob_count = 1;
- *     row.sample_id = "cat.jpg";
+ *     row.sample_id = "q1";
  *     row.total_ns = 1500000;
  *     vp_json_writer_init(&writer, text, sizeof text, 0);
  *     vp_results_begin(&writer, &head);
  *     vp_results_add(&writer, &row);
  *     if (vp_results_end(&writer) == VP_OK) printf("%s\n", text);
- * It prints {"knobs": {"batch": 4}, "per_sample_results": [{"sample_id": "cat.jpg", "T_total": 1.5}]}
+ * It prints {"dataset_name": "vqa", "knobs": {"batch": 4}, "per_sample_results": [{"sample_id": "q1", "T_total": 1.5}]}
  *
- * One file describes one configuration. vlmprof report, best and compare read it (vlmprof help library has its keys).
+ * One file describes one configuration. vlmprof report, best, policy, compare and fit read it (vlmprof help library).
  * Set what your engine knows: the defaults mean "not known", and are not written. Nothing is allocated. A writer with a
  * sink (vp_json_writer_init_sink) needs no buffer. Errors stay in the writer, so only the last result needs a look.
  *
@@ -32,7 +33,8 @@
 VP_EXTERN_C_BEGIN
 
 typedef enum vp_knob_type { VP_KNOB_NUMBER, VP_KNOB_TEXT, VP_KNOB_TRUTH } vp_knob_type;
-/* A setting of your engine. Files whose knobs differ are different configurations. */
+/* A setting of your engine, or a field of a sample. Files whose knobs differ are different configurations. Knobs named
+ * tier, top_k, num_active_blocks, weights, or image_knob (a text) with image_knob_value, are those of vlmprof. */
 typedef struct vp_results_knob {
     const char *name; /* UTF-8, not empty */
     vp_knob_type type;
@@ -41,7 +43,7 @@ typedef struct vp_results_knob {
     const char *unit; /* of VP_KNOB_NUMBER, beside its values in reports; NULL: none */
 } vp_results_knob;
 typedef struct vp_results_head {
-    const char *dataset_name; /* files of one data set are compared; NULL: the name of the file counts */
+    const char *dataset_name; /* only files of one data set are compared; NULL: each file is its own data set */
     const char *model, *device, *weights, *accuracy_metric; /* NULL: not known */
     const vp_results_knob *knobs; size_t knob_count;
 } vp_results_head;
@@ -54,9 +56,11 @@ typedef struct vp_results_row {
     int64_t total_ns;      /* T_total, from the decoded image to the answer's text: 1 or more */
     int64_t ttft_ns;       /* time to the first token; -1: not known, or given by the stages */
     const vp_results_stage *stages; size_t stage_count; /* all in [0, total_ns]; a name appears once */
-    int64_t crops, vision_tokens, text_tokens, prompt_tokens, output_tokens; /* -1: not known */
+    int64_t crops; /* views of the image, without a global one that is added to several; 0: one view; -1: not known */
+    int64_t vision_tokens, text_tokens, prompt_tokens, output_tokens, image_width_px, image_height_px; /* the same */
     double accuracy;  /* score of the answer, 1 if it is right; NaN: not known */
     const char *text; /* the answer, UTF-8; NULL: not known */
+    const vp_results_knob *fields; size_t field_count; /* of the sample, for report --by and policy --by; no units */
 } vp_results_row;
 VP_API vp_results_head vp_results_head_default(void);
 VP_API vp_results_row vp_results_row_default(void);
@@ -70,7 +74,8 @@ VP_API vp_results_row vp_results_row_default(void);
 VP_API vp_result vp_results_begin(vp_json_writer *writer, const vp_results_head *head);
 /* Writes the row of a sample. Times are written in ms.
  * returns: the writer's result: as vp_results_begin; VP_ERR_RANGE: no id, total_ns below 1, a stage time above it, a
- *          count out of range, a stage without a name or twice, an infinite accuracy. Repeated ids are not detected */
+ *          count out of range, a stage without a name or twice, an infinite accuracy, one side of an image without the
+ *          other. Repeated ids are not detected: for several runs of a sample, write one row with their means */
 VP_API vp_result vp_results_add(vp_json_writer *writer, const vp_results_row *row);
 /* Closes the list and the object. Returns what vp_json_finish returns. */
 VP_API vp_result vp_results_end(vp_json_writer *writer);
@@ -104,6 +109,7 @@ VP_API vp_results_row vp_results_row_default(void) {
     memset(&row, 0, sizeof row);
     row.sample_number = row.total_ns = row.ttft_ns = -1;
     row.crops = row.vision_tokens = row.text_tokens = row.prompt_tokens = row.output_tokens = -1;
+    row.image_width_px = row.image_height_px = -1;
     row.accuracy = (double)NAN;
     return row;
 }
@@ -119,19 +125,23 @@ static void vp_impl_results_number(vp_json_writer *writer, const char *key, int6
     vp_json_key(writer, key);
     if (is_time) vp_json_double(writer, (double)value / 1e6); else vp_json_int(writer, value);
 }
-static void vp_impl_results_knob(vp_json_writer *writer, const vp_results_knob *knob) {
-    if (!knob->name || !*knob->name) vp_json_fail(writer, VP_ERR_RANGE);
-    vp_json_key(writer, knob->name);
-    switch (knob->type) {
-    case VP_KNOB_NUMBER:
-        if (fabs(knob->number) < 1e15 && knob->number <= floor(knob->number))
-            vp_json_int(writer, (int64_t)knob->number); /* 4, not 4.0 */
+static void vp_impl_results_knobs(vp_json_writer *writer, const char *key, const vp_results_knob *knobs, size_t count) {
+    if (!count) return;
+    vp_json_key(writer, key);
+    vp_json_begin_object(writer);
+    for (const vp_results_knob *knob = knobs; knob < knobs + count; knob++) {
+        if (!knob->name || !*knob->name) vp_json_fail(writer, VP_ERR_RANGE);
+        for (const vp_results_knob *other = knobs; other < knob; other++)
+            if (other->name && knob->name && !strcmp(other->name, knob->name)) vp_json_fail(writer, VP_ERR_RANGE);
+        vp_json_key(writer, knob->name);
+        if (knob->type == VP_KNOB_TEXT) vp_json_string(writer, knob->text);
+        else if (knob->type == VP_KNOB_TRUTH) vp_json_bool(writer, knob->number < 0 || knob->number > 0);
+        else if (knob->type != VP_KNOB_NUMBER) vp_json_fail(writer, VP_ERR_RANGE);
+        else if (fabs(knob->number) < 1e15 && knob->number <= floor(knob->number)) /* 4, not 4.0 */
+            vp_json_int(writer, (int64_t)knob->number);
         else vp_json_double(writer, knob->number);
-        break;
-    case VP_KNOB_TEXT: vp_json_string(writer, knob->text); break;
-    case VP_KNOB_TRUTH: vp_json_bool(writer, knob->number < 0 || knob->number > 0); break;
-    default: vp_json_fail(writer, VP_ERR_RANGE);
     }
+    vp_json_end_object(writer);
 }
 VP_API vp_result vp_results_begin(vp_json_writer *writer, const vp_results_head *head) {
     vp_json_begin_object(writer);
@@ -145,33 +155,25 @@ VP_API vp_result vp_results_begin(vp_json_writer *writer, const vp_results_head 
         vp_impl_results_text(writer, "device", head->device);
         vp_json_end_object(writer);
     }
-    if (head->knob_count) {
-        vp_json_key(writer, "knobs");
-        vp_json_begin_object(writer);
-        for (size_t i = 0; i < head->knob_count; i++) {
-            for (size_t k = 0; k < i; k++)
-                if (head->knobs[k].name && head->knobs[i].name && !strcmp(head->knobs[k].name, head->knobs[i].name))
-                    vp_json_fail(writer, VP_ERR_RANGE);
-            vp_impl_results_knob(writer, &head->knobs[i]);
+    vp_impl_results_knobs(writer, "knobs", head->knobs, head->knob_count);
+    size_t units = 0;
+    for (size_t i = 0; i < head->knob_count; i++) {
+        if (head->knobs[i].unit && !units++) {
+            vp_json_key(writer, "knob_units");
+            vp_json_begin_object(writer);
         }
-        vp_json_end_object(writer);
-        size_t units = 0;
-        for (size_t i = 0; i < head->knob_count; i++) {
-            if (head->knobs[i].unit && !units++) {
-                vp_json_key(writer, "knob_units");
-                vp_json_begin_object(writer);
-            }
-            vp_impl_results_text(writer, head->knobs[i].name, head->knobs[i].unit);
-        }
-        if (units) vp_json_end_object(writer);
+        vp_impl_results_text(writer, head->knobs[i].name, head->knobs[i].unit);
     }
+    if (units) vp_json_end_object(writer);
     vp_json_key(writer, "per_sample_results");
     vp_json_begin_array(writer);
     return writer->result;
 }
 VP_API vp_result vp_results_add(vp_json_writer *writer, const vp_results_row *row) {
     if (row->total_ns < 1 || row->ttft_ns > row->total_ns || (!row->sample_id && row->sample_number < 0)
-        || (row->sample_id && !*row->sample_id))
+        || (row->sample_id && !*row->sample_id)
+        || ((row->image_width_px != -1 || row->image_height_px != -1)
+            && (row->image_width_px < 1 || row->image_height_px < 1)))
         vp_json_fail(writer, VP_ERR_RANGE);
     vp_json_begin_object(writer);
     vp_impl_results_text(writer, "sample_id", row->sample_id);
@@ -191,6 +193,13 @@ VP_API vp_result vp_results_add(vp_json_writer *writer, const vp_results_row *ro
         }
         vp_json_end_object(writer);
     }
+    if (row->image_width_px >= 0) {
+        vp_json_key(writer, "actual_image_size");
+        vp_json_begin_array(writer);
+        vp_json_int(writer, row->image_height_px);
+        vp_json_int(writer, row->image_width_px);
+        vp_json_end_array(writer);
+    }
     vp_impl_results_number(writer, "actual_num_crops", row->crops, 0);
     vp_impl_results_number(writer, "actual_vision_tokens", row->vision_tokens, 0);
     vp_impl_results_number(writer, "input_text_tokens", row->text_tokens, 0);
@@ -201,6 +210,7 @@ VP_API vp_result vp_results_add(vp_json_writer *writer, const vp_results_row *ro
         vp_json_double(writer, row->accuracy);
     }
     vp_impl_results_text(writer, "pred", row->text);
+    vp_impl_results_knobs(writer, "metadata", row->fields, row->field_count);
     vp_json_end_object(writer);
     return writer->result;
 }

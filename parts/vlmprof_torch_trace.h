@@ -281,14 +281,6 @@ static void vp_impl_trace_flow(vp_trace *trace, int start, int64_t id, int64_t p
         id, process, thread, at);
     trace->state.info.events++;
 }
-/* Writes a line of metadata about a process (thread -1) or a thread. If `text` is NULL, the value is `number`. */
-static void vp_impl_trace_label(vp_trace *trace, const char *name, int64_t process, int64_t thread, const char *key,
-                                const char *text, int64_t number) {
-    vp_impl_trace_put(trace, "%s\n{'name': '%s', 'ph': 'M', 'ts': 0.000, 'pid': %d, 'tid': %d, 'args': {'%s': ",
-                      trace->state.info.events ? "," : "", name, process, thread < 0 ? INT64_C(0) : thread, key);
-    if (text) vp_impl_trace_put(trace, "%q}}", text); else vp_impl_trace_put(trace, "%d}}", number);
-    trace->state.info.events++;
-}
 static void vp_impl_trace_name_thread(vp_trace *trace, int64_t process, int64_t thread, const char *name,
                                       int64_t order) {
     vp_impl_trace_label(trace, "thread_name", process, thread, "name", name, 0);

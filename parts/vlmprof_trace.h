@@ -170,6 +170,14 @@ static void vp_impl_trace_put(vp_trace *trace, const char *format, ...) {
     }
     va_end(list);
 }
+/* Writes a line of metadata about a process (thread -1) or a thread. If `text` is NULL, the value is `number`. */
+static void vp_impl_trace_label(vp_trace *trace, const char *name, int64_t process, int64_t thread, const char *key,
+                                const char *text, int64_t number) {
+    vp_impl_trace_put(trace, "%s\n{'name': '%s', 'ph': 'M', 'ts': 0.000, 'pid': %d, 'tid': %d, 'args': {'%s': ",
+                      trace->state.info.events ? "," : "", name, process, thread < 0 ? INT64_C(0) : thread, key);
+    if (text) vp_impl_trace_put(trace, "%q}}", text); else vp_impl_trace_put(trace, "%d}}", number);
+    trace->state.info.events++;
+}
 
 /* ---- rows ---- */
 /* Returns 1 if a slice nests with those of a row: what ends inside it has begun inside it, and the other way round. */
@@ -205,6 +213,7 @@ static void vp_impl_trace_keep(vp_trace *trace, vp_impl_trace_row *row, int64_t 
 static int64_t vp_impl_trace_place(vp_trace *trace, int64_t process, int64_t thread, int64_t begin, int64_t end) {
     vp_impl_trace_row *row = trace->rows, *const end_row = row + trace->row_count;
     int64_t tid = thread;
+    char name[64];
     for (; row < end_row; row++) {
         if (row->process != process || row->thread != thread) continue;
         if (vp_impl_trace_nests(row, begin, end)) break;
@@ -215,6 +224,8 @@ static int64_t vp_impl_trace_place(vp_trace *trace, int64_t process, int64_t thr
         trace->row_count++;
         row->process = process, row->thread = thread, row->tid = tid;
         trace->free_tid += tid != thread;
+        snprintf(name, sizeof name, "overlapping slices of thread %lld", (long long)thread);
+        if (tid != thread && !trace->torch) vp_impl_trace_label(trace, "thread_name", process, tid, "name", name, 0);
     }
     if (begin < end) vp_impl_trace_keep(trace, row, 2 * begin + 1), vp_impl_trace_keep(trace, row, 2 * end);
     trace->state.info.other_row_slices += row->tid != thread;
@@ -289,11 +300,8 @@ VP_API vp_result vp_trace_thread_name(vp_trace *trace, int32_t thread, const cha
     int64_t tid;
     vp_result result = vp_impl_trace_check_slice(trace, thread, name, base_ns, base_ns, &tid, error);
     if (result != VP_OK) return result;
-    if (vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name))) {
-        vp_impl_trace_put(trace, ",\n{'name': 'thread_name', 'ph': 'M', 'ts': 0.000, 'pid': %d, 'tid': %d, 'args': "
-                          "{'name': %q}}", trace->process, tid, name);
-        trace->state.info.events++;
-    }
+    if (vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 6 * (uint64_t)strlen(name)))
+        vp_impl_trace_label(trace, "thread_name", trace->process, tid, "name", name, 0);
     return vp_impl_trace_done(trace, error);
 }
 VP_API vp_result vp_trace_slice(vp_trace *trace, int32_t thread, const char *name, int64_t begin_ns, int64_t end_ns,

@@ -1,5 +1,5 @@
 /* The header in a foreign program: no model, no GPU, no weights. It marks the stages of its own requests and prints a
- * result file with a row for each request, which `vlmprof report`, `best`, `compare` read (vlmprof help library).
+ * result file with a row for each request, for `vlmprof report`, `best`, `policy`, `compare`, `fit` (see help library).
  * cc -I. -Iparts samples/02_time_and_report.c -lm && ./a.out > results.json && vlmprof report results.json */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
@@ -33,7 +33,7 @@ int main(void) {
     for (int i = 0; i < WARMUP; i++) answer(&cold, i); /* cold requests are not mixed with warm ones */
     for (int i = 0; i < REQUESTS; i++) answer(&clock, i);
     vp_json_writer_init(&writer, text, sizeof text, 2);
-    head.model = "sample 02";
+    head.dataset_name = "products", head.model = "sample 02"; /* only files of one data set are compared */
     head.knobs = &side, head.knob_count = 1;
     vp_results_begin(&writer, &head);
     for (int i = 0; i < REQUESTS; i++) {

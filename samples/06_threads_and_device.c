@@ -16,7 +16,16 @@ static vp_stage_clock clocks[ROWS];
 static void work(int64_t ns) {
     for (const int64_t begin_ns = vp_clock_ns(); vp_clock_ns() - begin_ns < ns;) {}
 }
-/* The device starts when it is free, and tells its times afterwards. Only the language thread uses it. */
+/* The device starts when it is free, and tells its times afterwards. Only the language thread uses it. With CUDA:
+ *     cudaEventRecord(base, stream), cudaEventSynchronize(base);
+ *     const int64_t base_ns = vp_clock_ns();                              once, while the stream is idle
+ *     cudaEventRecord(first, stream); ...; cudaEventRecord(last, stream); around the kernels of a stage
+ *     cudaEventSynchronize(last);
+ *     cudaEventElapsedTime(&begin_ms, base, first), cudaEventElapsedTime(&end_ms, base, last);
+ *     vp_stage_add(&clock, "prefill", base_ns + (int64_t)(begin_ms * 1e6), base_ns + (int64_t)(end_ms * 1e6));
+ * base_ns is some microseconds late, since the host must notice the event; after some seconds, take a new base, because
+ * the float has only 24 bits. A row of a result file needs only durations: {"prefill", (int64_t)((end_ms - begin_ms) *
+ * 1e6)} is its vp_results_stage; or mark "request" around the stages and call vp_results_stages (sample 02). */
 static void device_run(const char *name, int64_t ns) {
     const int64_t begin_ns = vp_clock_ns();
     work(ns); /* a real engine goes on here, and asks for the times of the events later */

@@ -31,7 +31,8 @@ static const struct option_spec BEST_OPTIONS[] = {
      "instead of a budget: the measured configuration with the largest value of a numeric knob, such as request_rate, "
      "that meets every --limit", .needs = "limit", .excludes = "budget_ms min_accuracy"},
     {"limit", TEXTS, "WHAT:VALUE...", NULL, 0, 0, NULL,
-     "with --most: ttft:MS and e2e:MS, both at the --percentile, and accuracy:SHARE", .needs = "most"},
+     "with --most: ttft:MS and e2e:MS, both at the --percentile, and accuracy:SHARE",
+     .excludes = "budget_ms min_accuracy"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -453,7 +454,8 @@ static int best_of_results(const struct options *options, struct report_settings
         return code;
     results_warn_of_noise(&results, &warnings);
     for (size_t i = 0; i < results.notes.count; i++)
-        if (results.notes.items[i] != results.repeats) text_list_copy(&warnings, results.notes.items[i]);
+        if (results.notes.items[i] != results.repeats && results.notes.items[i] != results.unnamed)
+            text_list_copy(&warnings, results.notes.items[i]);
     group = group_of_options(&results, options, &code);
     if (!code) {
         if (is_given(options, "most")) code = most_of_group(options, &results, group, settings, &warnings);
@@ -473,7 +475,8 @@ static int run_command(const struct options *options) {
     if (!options->operand_count)
         return complain(EXIT_USAGE, "best needs a folder of result files; see vlmprof best --help");
     if (!is_given(options, "budget_ms") && !is_given(options, "most"))
-        return complain(EXIT_USAGE, "best needs --budget_ms MS, or --most KNOB with --limit");
+        return complain(EXIT_USAGE, "best needs --budget_ms MS, or --most KNOB with --limit (ttft:MS, e2e:MS or "
+                                    "accuracy:SHARE)");
     if (is_given(options, "budget_ms")) settings.budget = opt(options, "budget_ms")->real;
     if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
     return best_of_results(options, &settings);

@@ -255,10 +255,11 @@ static int pair_files(struct comparison_job *job) {
     if (!job->pair_count)
         return complain(EXIT_USAGE, "compare: %s and %s have no configuration in common", job->options->operands[0],
                         job->options->operands[1]);
-    if (only_a) text_list_add(&job->warnings, "%zu configurations are only in %s", only_a, job->options->operands[0]);
-    if (job->after.count > job->pair_count)
-        text_list_add(&job->warnings, "%zu configurations are only in %s", job->after.count - job->pair_count,
-                      job->options->operands[1]);
+    for (int i = 0; i < 2; i++) {
+        const size_t only = i ? job->after.count - job->pair_count : only_a;
+        if (only) text_list_add(&job->warnings, "%zu configuration%s only in %s", only, only == 1 ? " is" : "s are",
+                                job->options->operands[i]);
+    }
     return 0;
 }
 
@@ -890,9 +891,9 @@ static void write_comparison(struct document *document, const struct comparison_
     for (int says = 0; says < SAYS_COUNT; says++)
         if (verdict->count[says])
             text_add_format(&counts, "%s%zu %s", counts.bytes ? ", " : "", verdict->count[says], SAYS[says]);
-    document_text(document, BLOCK_LINE, "B %s compared with A %s: %zu configuration%s, %zu comparisons: %s",
+    document_text(document, BLOCK_LINE, "B %s compared with A %s: %zu configuration%s, %zu comparison%s: %s",
                   job->options->operands[1], job->options->operands[0], job->pair_count,
-                  plural_s((int64_t)job->pair_count), job->count, counts.data);
+                  plural_s((int64_t)job->pair_count), job->count, plural_s((int64_t)job->count), counts.data);
     free(counts.data);
     write_rows(document, job);
     write_open(document, job, verdict);

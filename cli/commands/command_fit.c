@@ -145,7 +145,6 @@ static void write_fit(struct document *document, const struct estimator *estimat
             100 * evaluation->noise);
     write_errors(document, evaluation);
     write_coefficients(document, estimator);
-    if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
 }
 static int fit_engine(const struct options *options, const struct results *results) {
     struct estimator *estimator;

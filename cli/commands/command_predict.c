@@ -44,8 +44,8 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"knob", TEXTS, "NAME=VALUE...", NULL, 0, 0, NULL,
      "values of knobs that the fitted files define (default: the median, or the first value)"},
     OPTION_GROUP("checks"),
-    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "also report the probability that a request takes at most "
-                                                         "this many ms"},
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL,
+     "also report the probability that a request takes at most this many ms", .excludes = "data"},
     {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files in a folder"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -466,9 +466,9 @@ static int predict_requests(const struct options *options, const struct estimato
 /* ---- --data: the model's errors on measurements */
 /* The errors of each stage and of the total, and the share of measurements inside the predicted intervals. */
 struct trial_errors { struct part_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; };
-/* Predicts all measurements and compares. `evaluation` gets the guardrails of budgets unless it is NULL. */
+/* Predicts all measurements and compares. */
 static void try_model(const struct estimator *estimator, const struct measurements *measurements,
-                      struct trial_errors *errors, struct evaluation *evaluation) {
+                      struct trial_errors *errors) {
     double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
     size_t inside[ESTIMATE_PARTS] = {0};
     estimator_predict_rows(&estimator->model, measurements, predicted);
@@ -486,7 +486,6 @@ static void try_model(const struct estimator *estimator, const struct measuremen
     for (int part = 0; part < ESTIMATE_PARTS; part++)
         errors->inside[part] =
             errors->errors[part].of.count ? (double)inside[part] / (double)errors->errors[part].of.count : (double)NAN;
-    if (evaluation) guard_budgets(measurements, predicted, evaluation);
     free(predicted);
 }
 static void write_trial(struct document *document, const char *heading, const struct trial_errors *errors) {
@@ -523,10 +522,8 @@ static void warn_of_target(const struct estimator *estimator, const struct measu
 static int predict_files(const struct options *options, const struct estimator *estimator,
                          const struct measurements *measurements, const struct text_list *warnings) {
     struct trial_errors errors;
-    struct evaluation evaluation = {0};
     struct document document = {NULL, 0, NULL};
-    if (is_given(options, "budget_ms")) evaluation.own_budget_ms = opt(options, "budget_ms")->real;
-    try_model(estimator, measurements, &errors, &evaluation);
+    try_model(estimator, measurements, &errors);
     if (is_given(options, "json")) {
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
@@ -535,13 +532,11 @@ static int predict_files(const struct options *options, const struct estimator *
             KEY("device", estimator->device), KEY("measured_on", measurements->device),
             KEY_TEXTS("warnings", warnings));
         put_trial(&writer, "measured", &errors);
-        if (evaluation.reference_ms > 0) put_guardrails(&writer, &evaluation, "of this model");
         PUT(&writer, END_OBJECT);
         return json_end(&writer);
     }
     write_trial(&document, "Predictions against measurements", &errors);
     document_list(&document, "Warnings", warnings);
-    if (evaluation.reference_ms > 0) write_guardrails(&document, &evaluation, "this model");
     return print_document(&document);
 }
 

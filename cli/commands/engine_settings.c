@@ -52,8 +52,7 @@ int check_engine_options(const struct options *options) {
     int code = check_device(text_of(options, "device"));
     if (!code && has_option(options, "gemm")) code = check_gemm(text_of(options, "gemm"));
     for (size_t i = 0; i < words->count && !code; i++) {
-        const char *word = words->items[i], *instead = removed_find("--gpu", word);
-        if (instead) return complain(EXIT_USAGE, "--gpu: %s was removed: %s", word, instead);
+        const char *word = words->items[i];
         if (!gpu_switch_of(word)) code = complain_word("gpu", "value", word, "events dependent wgmma library tuned");
     }
     return code;

@@ -80,6 +80,7 @@ const struct result_group *group_of_options(const struct results *results, const
     for (size_t i = 0; i < results->group_count; i++)
         if (name && !strcmp(results->files[results->groups[i].first].dataset_name, name)) return &results->groups[i];
     if (!name && results->group_count == 1) return &results->groups[0];
+    if (!name && results->unnamed) return *code = complain(EXIT_USAGE, "%s: %s", command, results->unnamed), NULL;
     *code = complain(EXIT_USAGE,
                      name ? "--dataset_name: there is no result file for \"%.100s\"; the first one is for \"%.100s\""
                           : "the files come from several data sets: choose one with --dataset_name, such as "

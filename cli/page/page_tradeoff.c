@@ -373,7 +373,8 @@ static void page_each(struct text_buffer *out, const struct report *report,
     for (size_t group = 0; group < report->results->group_count; group++) {
         const struct tradeoff *tradeoff = &report->tradeoffs[group];
         page_set_open(out, report->results, group);
-        if (tradeoff->reason[0]) page_element(out, "p", tradeoff->reason);
+        if (tradeoff->reason[0] && !(show == page_coupling && tradeoff->order))
+            page_element(out, "p", tradeoff->reason);
         else {
             text_add_string(out, "<div class=\"grid\">");
             show(out, report, tradeoff);

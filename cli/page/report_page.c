@@ -208,7 +208,8 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
         if (is_served
             && (i == METRIC_VISION || i == METRIC_PREFILL || i == METRIC_UNACCOUNTED || i == METRIC_CLOSURE)) continue;
         int is_known = i != METRIC_ENERGY && i != METRIC_TOKEN_ENERGY;
-        for (size_t k = 0; k < report->results->count; k++) is_known |= isfinite(report->items[k].mean[i]);
+        for (size_t k = 0; i < METRIC_STAGE && k < report->results->count; k++)
+            is_known |= isfinite(report->items[k].mean[i]);
         if (!is_known) continue;
         snprintf(meaning, sizeof meaning, "%s%s%s", is_served ? served_meaning(i) : TERMS[i].meaning,
                  *TERMS[i].unit ? ", " : "", TERMS[i].unit);

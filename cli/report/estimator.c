@@ -298,21 +298,6 @@ void warn_of_errors(const struct evaluation *evaluation, int chosen, struct text
                           found[ERRORS_BEATEN + kind].words, kind == best ? "; until then, use fit --features " : "",
                           kind == best ? ESTIMATE_KIND_KEYS[kind] : "");
 }
-void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation) {
-    double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
-    size_t count = pair_rows(measurements, predicted, ESTIMATE_TOTAL, pairs);
-    vp_statistics statistics;
-    if (count && vp_statistics_compute(pairs, count, pairs + 2 * measurements->count, &statistics) == VP_OK) {
-        evaluation->reference_ms = statistics.p95;
-        evaluation->guardrail_count = BUDGET_COUNT + (evaluation->own_budget_ms > 0);
-        for (int budget = 0; budget < evaluation->guardrail_count; budget++)
-            vp_guardrail_compute(pairs + measurements->count, pairs, count,
-                                 budget < BUDGET_COUNT ? evaluation->reference_ms * BUDGET_SHARES[budget]
-                                                       : evaluation->own_budget_ms,
-                                 1, BUDGET_TOLERANCE, &evaluation->guardrails[budget]);
-    }
-    free(pairs);
-}
 /* Picks rows for the plot, evenly spread from first to last. */
 static void pick_points(const struct measurements *measurements, const double *predicted,
                         struct evaluation *evaluation) {
@@ -348,8 +333,7 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
             errors_of(measurements, predicted, evaluation->errors[kind][split]);
             if (kind != (int)chosen || split == SPLIT_SIZE || !evaluation->errors[kind][split][ESTIMATE_TOTAL].of.count)
                 continue;
-            evaluation->guardrail_split = split;
-            guard_budgets(measurements, predicted, evaluation);
+            evaluation->point_split = split;
             pick_points(measurements, predicted, evaluation);
         }
     }
@@ -515,60 +499,9 @@ int estimator_make(const struct measurements *measurements, const struct results
     return 0;
 }
 
-/* ---- guardrails, one row for each budget */
-static void make_share(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
-    const struct evaluation *evaluation = context;
-    const ptrdiff_t budget = (const vp_guardrail *)row - evaluation->guardrails;
-    snprintf(own, CELL_BYTES, "%s",
-             budget < BUDGET_COUNT ? number_formatted("%.2f", BUDGET_SHARES[budget]).text : "given");
-    cell_set_text(cell, own);
-}
-static void make_accepted(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
-    const vp_guardrail *guardrail = row;
-    (void)context;
-    snprintf(own, CELL_BYTES, "%zu of %zu", (size_t)guardrail->accepted, (size_t)guardrail->count);
-    cell_set_text(cell, own);
-}
-#define COUNT_OF(member, name) {CELL(vp_guardrail, member), name, NULL}
-#define SHARE_OF(member, heading) {CELL(vp_guardrail, member), #member, heading, .as = number_percent}
-static const struct table_column GUARDRAIL_COLUMNS[] = {
-    {CELL_MADE(make_share), NULL, "share"},
-    {CELL(vp_guardrail, budget), "budget_ms", "budget ms", .as = number_short},
-    {CELL_MADE(make_accepted), NULL, "admitted"},
-    COUNT_OF(count, "requests"), COUNT_OF(accepted, "accepted"), COUNT_OF(over_budget, "over_budget"),
-    COUNT_OF(violations, "violations"), COUNT_OF(false_accepts, "false_accepts"),
-    COUNT_OF(false_rejects, "false_rejects"),
-    SHARE_OF(violation_rate, "violations %"), SHARE_OF(false_accept_rate, "false accepts %"),
-    SHARE_OF(false_reject_rate, "false rejects %")};
-static struct table guardrail_table(const struct evaluation *evaluation) {
-    const struct table table =
-        TABLE(GUARDRAIL_COLUMNS, evaluation->guardrails, (size_t)evaluation->guardrail_count, evaluation, 0);
-    return table;
-}
-void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions) {
-    const struct table table = guardrail_table(evaluation);
-    PUT(writer, KEY_OBJECT("guardrail"), KEY("predictions", predictions), KEY("reference_ms", evaluation->reference_ms),
-        KEY("reference", "P95 of T_total over the rows"), KEY("violation_tolerance", BUDGET_TOLERANCE));
-    table_put(writer, "budgets", &table);
-    PUT(writer, END_OBJECT);
-}
-void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions) {
-    const struct table table = guardrail_table(evaluation);
-    document_text(document, BLOCK_HEADING, "Guardrail: admits only requests that are predicted to meet a budget (%s)",
-                  predictions);
-    document_text(document, BLOCK_LINE,
-                  "budgets are shares of %.3f ms, the P95 of T_total; violation: more than %.1f times the budget",
-                  evaluation->reference_ms, BUDGET_TOLERANCE);
-    document_add_table(document, &table);
-    document_text(
-        document, BLOCK_LINE,
-        "violations: share of admitted requests; false accepts: share of requests over budget; false rejects: share of "
-        "requests within budget");
-}
-
 /* ---- the file */
 static void put_measured_predicted(vp_json_writer *writer, const struct evaluation *evaluation) {
-    PUT(writer, KEY_OBJECT("measured_predicted_ms"), KEY("predictions", SPLIT_KEYS[evaluation->guardrail_split]));
+    PUT(writer, KEY_OBJECT("measured_predicted_ms"), KEY("predictions", SPLIT_KEYS[evaluation->point_split]));
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         PUT(writer, KEY_ARRAY(part_name(part)));
         for (size_t i = 0; i < evaluation->point_counts[part]; i++) {
@@ -584,7 +517,6 @@ static void put_evaluation(vp_json_writer *writer, const struct evaluation *eval
     errors_put(writer, evaluation);
     PUT(writer, KEY("predicted", ESTIMATE_LOCATION), KEY("measured", ESTIMATE_LOCATION),
         KEY("run_noise_mape_percent", 100 * evaluation->noise));
-    put_guardrails(writer, evaluation, SPLIT_KEYS[evaluation->guardrail_split]);
     put_measured_predicted(writer, evaluation);
     PUT(writer, END_OBJECT);
 }

@@ -24,13 +24,10 @@ struct part_errors {
 /* How well models predict. */
 struct evaluation {
     struct part_errors errors[ESTIMATE_KINDS][SPLIT_COUNT][ESTIMATE_PARTS];
-    vp_guardrail guardrails[BUDGET_COUNT + 1];
     /* The average error of the mean over a sample's runs, as a share; no model's MAPE can be below it. NaN for single
      * runs. */
     double noise;
-    int guardrail_count, guardrail_split; /* SPLIT_*: the split whose predictions the guardrails and points use */
-    double reference_ms;                  /* P95 of measured totals; budgets are shares of it */
-    double own_budget_ms;                 /* an additional budget, if requested; otherwise 0 */
+    int point_split; /* SPLIT_*: the split whose predictions the points use */
     double points[ESTIMATE_PARTS][EVALUATION_POINTS][2]; /* [measured, predicted], for a plot */
     size_t point_counts[ESTIMATE_PARTS];
 };
@@ -61,10 +58,7 @@ void error_row(struct text_list *table, const char *first, const char *second, c
  * mean, or worse than a baseline (any other kind). Gives the remedy. */
 void warn_of_errors(const struct evaluation *evaluation, int chosen, struct text_list *warnings);
 
-/* Fills the guardrails: which requests a budget admits, by their predicted totals. */
-void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation);
-
-/* Compares all kinds of models by all splits; guardrails and points use the chosen kind. Returns 0 or an exit code. */
+/* Compares all kinds of models by all splits; the points use the chosen kind. Returns 0 or an exit code. */
 int estimator_evaluate(const struct measurements *measurements, vp_latency_features chosen,
                        struct evaluation *evaluation);
 
@@ -92,9 +86,6 @@ void estimator_free(struct estimator *estimator); /* also frees the struct itsel
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
                    int64_t experts, struct estimator *estimator);
 
-/* Writes the member "guardrail", and the same as a table. predictions: the name of the way they were made. */
-void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions);
-
 /* Gets the names of a stage's columns, the own ones last. Returns their number. */
 int stage_columns(const struct estimator *estimator, int stage, const char *names[VP_LATENCY_COLUMNS_LIMIT]);
 
@@ -106,6 +97,5 @@ int estimator_print(const struct estimator *estimator, const struct evaluation *
 /* Reads a model of ESTIMATOR_SCHEMA. Returns 0 or an exit code; *out is set on success, for estimator_free. */
 int estimator_read(struct model_reader *reader, struct estimator **out);
 
-void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions);
 
 #endif

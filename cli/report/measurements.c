@@ -17,7 +17,6 @@ const char *const SPLIT_KEYS[SPLIT_COUNT] = {"in_sample", "leave_one_configurati
 const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left out", "image size left out"};
 
 /* shares of the reference latency, as in the reference implementation */
-const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0};
 
 #define REQUEST(member) offsetof(vp_latency_request, member)
 const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT] = {{"views", REQUEST(views)},
@@ -346,7 +345,8 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
     results_warn_of_noise(results, warnings);
-    for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);
+    for (size_t i = 0; i < results->notes.count; i++)
+        if (results->notes.items[i] != results->unnamed) text_list_add(warnings, "%s", results->notes.items[i]);
 }
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts,
                        const struct own_knobs *own) {

@@ -23,12 +23,6 @@ extern const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KEYS];
 extern const char *const SPLIT_KEYS[SPLIT_COUNT];
 extern const char *const SPLIT_NAMES[SPLIT_COUNT];
 
-enum { BUDGET_COUNT = 4 };
-
-extern const double BUDGET_SHARES[BUDGET_COUNT];
-
-#define BUDGET_TOLERANCE 1.1 /* a violation exceeds the budget by this factor */
-
 enum { FEATURE_TEXT = 2, FEATURE_OUTPUT = 4, FEATURE_TIER, FEATURE_EXPERTS, FEATURE_ACTIVE, FEATURE_WEIGHT_BITS,
        ESTIMATE_KNOB_COUNT };
 

@@ -222,7 +222,8 @@ static void add_budget(const struct policy_report *report, double budget_ms, str
     text_add_format(out, words[report->settings->options.budget], number_plain(budget_ms).text);
 }
 static void add_luck(const vp_policy_row *luck, size_t samples, struct text_buffer *out) {
-    if (samples < SAMPLES_OF_LUCK) text_add_format(out, " (how much is luck needs %d samples)", SAMPLES_OF_LUCK);
+    if (samples < SAMPLES_OF_LUCK)
+        text_add_format(out, " (%d samples would show how much of it is luck)", SAMPLES_OF_LUCK);
     else text_add_format(out, ", of which about %s is luck", number_formatted("%.1f", 100 * luck->gain).text);
 }
 static void judge_part(const struct policy_report *report, const struct policy_part *part, struct text_list *verdict) {
@@ -247,10 +248,8 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_string(&line, "; --by FIELD fits a lookup to what is known about a sample.");
     } else {
         const char *says = lookup->gain_high < 0 ? "loses to the best static:"
-                           : !(lookup->gain_low > 0) ? "does not reliably beat the best static:"
-                           : lookup->mix_gain_low > 0
-                               ? "beats the best static by"
-                               : "does not reliably beat a random mix; it beats the best static by";
+                           : lookup->gain_low > 0 ? "beats the best static by"
+                                                  : "does not reliably beat the best static:";
         text_add_string(&line, "A lookup by ");
         add_fields_text(report->data, &line);
         text_add_format(&line, " %s %s points within ", says, points_text(lookup).text);
@@ -259,7 +258,8 @@ static void judge_part(const struct policy_report *report, const struct policy_p
                         number_formatted("%.1f", 100 * mixture->gain).text,
                         number_formatted("%.1f", 100 * oracle->gain).text);
         add_luck(luck, report->data->sample_count, &line);
-        text_add_string(&line, ".");
+        text_add_string(&line, lookup->gain_low > 0 && !(lookup->mix_gain_low > 0)
+                                   ? ". The lookup does not reliably beat the random mix." : ".");
     }
     if (oracle->feasible && !first->feasible && part->config_count > 1)
         text_add_string(&line, " No single configuration meets the budget; static is the fastest.");
@@ -308,6 +308,8 @@ static void add_notes(const struct policy_report *report, struct text_list *note
                       plural_s((int64_t)data->sample_count));
     for (size_t f = 0; f < data->field_count; f++) {
         size_t unknown = 0;
+        if (!strncmp(data->fields[f].name, "answer", 6)) /* VQA v2 also has answer_type */
+            text_list_add(notes, "%s is not known before the answer: no controller can use it", data->fields[f].name);
         for (size_t i = 0; i < data->sample_count; i++) unknown += !isfinite(data->fields[f].values[i]);
         if (unknown)
             text_list_add(notes, "%zu records lack %s; they form a separate cell", unknown, data->fields[f].name);
@@ -366,10 +368,11 @@ static const struct table_column POLICIES[] = {
      .range_key = "beats_static_interval"},
     {CELL_ESTIMATE(struct policy_row, beats_mixture), "beats_mixture_points", "over mixture",
      .range_key = "beats_mixture_interval"},
-    {CELL(struct policy_row, row.mean_ms), "mean_ms", "mean, ms", .is_measured = 1},
+    {CELL_RANGE(struct policy_row, row.mean_ms, row.mean_low_ms, row.mean_high_ms), "mean_ms", "mean, ms",
+     .range_key = "mean_ms_interval"},
     {CELL(struct policy_row, row.p50_ms), "p50_ms", "P50", .is_measured = 1},
     {CELL(struct policy_row, row.p95_ms), "p95_ms", "P95", .is_measured = 1},
-    {CELL(struct policy_row, row.share_within), "share_within", "within, %", .format = "%.1f", .scale = 100},
+    {CELL(struct policy_row, row.share_within), "share_within", "samples within, %", .format = "%.1f", .scale = 100},
     {CELL(struct policy_row, row.feasible), "is_within_budget", NULL},
     {CELL(struct policy_row, row.gap), "gap", NULL},
     {CELL(struct policy_row, row.samples), "samples", NULL},

@@ -678,11 +678,9 @@ void report_make(struct report *report, const struct results *results, const str
             text_list_add(&report->warnings, "%s and %s change together: the effect shown for %s is that of both",
                           KNOBS[tradeoff->not_shown].axis, KNOBS[tradeoff->shown_for].axis,
                           KNOBS[tradeoff->shown_for].axis);
-        if (!report->tradeoffs[i].reason[0]) {
-            find_changes(report, &report->tradeoffs[i]);
-            find_best(report, &report->tradeoffs[i]);
-            find_pruning(report, &report->tradeoffs[i], &report->pruned[i]);
-        }
+        find_changes(report, tradeoff);
+        find_best(report, tradeoff);
+        find_pruning(report, tradeoff, &report->pruned[i]);
         find_agreement(report, i);
     }
     report->loads = load_rows_make(results, report_full_name);

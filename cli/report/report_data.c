@@ -24,7 +24,6 @@ static int has_knob(const struct report *report, int knob) {
             return 1;
     return 0;
 }
-static int is_always(int knob) { return (KNOBS[knob].always & KNOB_IN_CSV) != 0; }
 /* Writes the header line, or the line of a configuration: the same calls name and fill the fields. */
 struct csv_line { struct text_buffer *out; int is_head, fields; };
 static void csv_begin(struct csv_line *line, const char *key, const char *ending) {
@@ -40,7 +39,8 @@ static void csv_texts(struct csv_line *line, const char *key, const char *text) 
 static void csv_value(struct csv_line *line, const char *key, const char *ending, double value) {
     char text[26];
     csv_begin(line, key, ending);
-    vp_number_format(value, text);
+    const size_t bytes = vp_number_format(value, text);
+    if (bytes > 2 && !strcmp(text + bytes - 2, ".0")) text[bytes - 2] = 0; /* 4, not 4.0 */
     if (!line->is_head) text_add_string(line->out, text);
 }
 static void csv_estimate(struct csv_line *line, const char *key, vp_estimate estimate) {
@@ -54,7 +54,7 @@ static void csv_knobs(struct csv_line *line, const struct report *report, const 
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const int is_set = knob_is_set(&file->knobs, knob) && !(file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE);
         const double number = is_set ? (double)knob_number(&file->knobs, knob) : (double)NAN;
-        if (is_always(knob) != always || !has_knob(report, knob)) continue;
+        if (((KNOBS[knob].always & KNOB_IN_CSV) != 0) != always || !has_knob(report, knob)) continue;
         if (KNOBS[knob].type == KNOB_IS_NUMBER) csv_value(line, KNOBS[knob].key, "", number);
         else if (knob < KNOB_OWN) csv_texts(line, KNOBS[knob].key, is_set ? knob_text(&file->knobs, knob) : NULL);
         else csv_texts(line, KNOBS[knob].key, is_set ? knob_value_text(&file->knobs, knob, text) : NULL);
@@ -158,10 +158,8 @@ static void csv_add_line(struct text_buffer *out, const struct report *report, s
     text_add_string(out, "\n");
 }
 void report_csv(struct text_buffer *out, const struct report *report) {
-    for (size_t i = 0; i < report->results->count; i++) {
-        if (!i) csv_add_line(out, report, i, 1);
-        csv_add_line(out, report, i, 0);
-    }
+    for (size_t i = 0; i < report->results->count; i++)
+        for (int is_head = !i; is_head >= 0; is_head--) csv_add_line(out, report, i, is_head);
 }
 
 /* ---- JSON */
@@ -350,14 +348,13 @@ static void put_gains(vp_json_writer *writer, const struct tradeoff *tradeoff) {
     vp_json_end_array(writer);
 }
 static void put_tradeoff(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
-    const uint32_t *fronts[2];
-    size_t counts[2];
+    const uint32_t *const fronts[] = {tradeoff->front, tradeoff->kept};
+    const size_t counts[] = {tradeoff->front_count, tradeoff->kept_count};
     PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", report->results->files[tradeoff->group->first].dataset_name),
         KEY("reason", tradeoff->reason[0] ? tradeoff->reason : NULL), KEY_BOOL("corpus_metric", tradeoff->is_corpus),
         KEY("num_samples", tradeoff->sample_count));
+    if (tradeoff->reason[0] && tradeoff->order) put_effects(writer, report, tradeoff);
     if (!tradeoff->reason[0]) {
-        fronts[0] = tradeoff->front; fronts[1] = tradeoff->kept;
-        counts[0] = tradeoff->front_count; counts[1] = tradeoff->kept_count;
         PUT(writer, KEY("epsilon_ms", tradeoff->epsilon_latency), KEY("area", tradeoff->area));
         struct table shares = variance_shares(tradeoff);
         put_points(writer, report, tradeoff);

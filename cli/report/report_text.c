@@ -179,8 +179,10 @@ static void write_latencies(struct document *document, const struct report *repo
         served_terms_add(document, explained, sizeof explained / sizeof *explained);
         return;
     }
-    document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), active decoder blocks (b)%s",
-                  results->files[0].varied >> KNOB_WEIGHTS & 1 ? ", weights" : "");
+    if (!results->files[0].is_foreign || knob_number(&results->files[0].knobs, KNOB_TOP_K) > 0
+        || knob_is_set(&results->files[0].knobs, KNOB_BLOCKS)) /* otherwise only the knobs of another engine */
+        document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), active decoder blocks (b)%s",
+                      results->files[0].varied >> KNOB_WEIGHTS & 1 ? ", weights" : "");
     terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 /* Writes the cost of images measured by twins, and the part of it that grows with their tokens. */
@@ -469,12 +471,14 @@ static void write_front(struct document *document, const struct report *report, 
                 : "of these files");
     else if (!few[0])
         document_text(document, BLOCK_LINE,
-                      "member: share of %zu resamples in which it is on the front, capped at %s %%, the most that "
-                      "%zu samples can show",
+                      "member: how often the configuration is on the front in %zu resamples of the samples, at most "
+                      "%s %%, because %zu samples cannot show more",
                       report->settings.resamples,
                       number_percent((double)tradeoff->sample_count / (double)(tradeoff->sample_count + 1)).text,
                       tradeoff->sample_count);
-    document_text(document, BLOCK_LINE, "*: after a step of at least %s ms and %g point",
+    document_text(document, BLOCK_LINE,
+                  "equal points: configurations with exactly this latency and accuracy; *: a shorter front: each "
+                  "configuration is within %s ms and %g point of one of these",
                   number_short(tradeoff->epsilon_latency).text, 100 * EPSILON_ACCURACY);
     if (few[0]) document_text(document, BLOCK_LINE, "%s; members are unknown", few);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
@@ -526,8 +530,9 @@ static void write_effects(struct document *document, const struct report *report
                       tradeoff->knobs.knob_count ? "this grid cannot separate them" : "no knob varies");
         return;
     }
-    document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy, %s [95 %% interval]",
-                  METRIC_KEYS[report->settings.axis], report->results->files[tradeoff->group->first].dataset_name);
+    document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s%s, %s [95 %% interval]",
+                  METRIC_KEYS[report->settings.axis], tradeoff->effects[1] ? " and accuracy" : "",
+                  report->results->files[tradeoff->group->first].dataset_name);
     write_effect_shares(document, tradeoff);
     document_text(document, BLOCK_LINE, "main effects: a level's mean minus the mean of all; %s mean %s %s%s%s",
                   is_energy ? "energy" : "latency", number_short(tradeoff->effects[0][0].estimate).text,
@@ -548,10 +553,8 @@ static void write_effects(struct document *document, const struct report *report
 struct found_pair { size_t at; double size; };
 static int by_size(const void *left_item, const void *right_item) {
     const struct found_pair *left = left_item, *right = right_item;
-    return left->size > right->size   ? -1
-           : left->size < right->size ? 1
-           : left->at < right->at     ? -1
-                                      : left->at > right->at;
+    if (left->size > right->size || left->size < right->size) return left->size < right->size ? 1 : -1;
+    return left->at < right->at ? -1 : left->at > right->at;
 }
 static size_t find_pairs(const vp_effect *effects, size_t effect_count, struct found_pair *found) {
     double *p_values = resize(NULL, effect_count, 2 * sizeof *p_values), *adjusted = p_values + effect_count;
@@ -677,8 +680,7 @@ void report_text_write(struct document *document, const struct report *report) {
     for (size_t i = 0; i < report->results->group_count; i++) {
         const struct tradeoff *tradeoff = &report->tradeoffs[i];
         if (tradeoff->reason[0]) {
-            document_text(document, BLOCK_HEADING, "E2: %s",
-                          report->results->files[tradeoff->group->first].dataset_name);
+            document_text(document, BLOCK_HEADING, "E2: %s", first_of(report->results, i)->dataset_name);
             document_text(document, BLOCK_LINE, "no front: %s", tradeoff->reason);
             continue;
         }
@@ -687,7 +689,7 @@ void report_text_write(struct document *document, const struct report *report) {
     }
     for (size_t i = 0; i < report->results->group_count; i++) {
         const struct tradeoff *tradeoff = &report->tradeoffs[i];
-        if (tradeoff->reason[0]) continue;
+        if (tradeoff->reason[0] && !tradeoff->order) continue;
         write_effects(document, report, tradeoff);
         write_pairs(document, report, tradeoff);
         write_knob_fronts(document, report, tradeoff);

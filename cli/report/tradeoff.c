@@ -25,12 +25,10 @@ int accuracies_are_equal(const struct tradeoff *tradeoff) {
 }
 
 vp_estimate point_latency(const vp_bootstrap_point *point) {
-    const vp_estimate estimate = {.value = point->latency, .low = point->latency_low, .high = point->latency_high};
-    return estimate;
+    return (vp_estimate){point->latency, point->latency_low, point->latency_high};
 }
 vp_estimate point_accuracy(const vp_bootstrap_point *point) {
-    const vp_estimate estimate = {.value = point->accuracy, .low = point->accuracy_low, .high = point->accuracy_high};
-    return estimate;
+    return (vp_estimate){point->accuracy, point->accuracy_low, point->accuracy_high};
 }
 
 /* ---- levels of the knobs */
@@ -114,9 +112,7 @@ static vp_result bound_effects(struct tradeoff *tradeoff, void *scratch, size_t 
     return VP_OK;
 }
 static void find_effects(struct tradeoff *tradeoff) {
-    const double *values[2];
-    values[0] = tradeoff->latency;
-    values[1] = tradeoff->accuracy;
+    const double *const values[] = {tradeoff->latency, tradeoff->accuracy};
     for (tradeoff->order = tradeoff->knobs.knob_count > 1 ? 2 : 1; tradeoff->order > 0; tradeoff->order--) {
         size_t bytes = vp_effects_bounded_scratch_bytes(&tradeoff->knobs, tradeoff->sample_count, tradeoff->order),
                terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
@@ -201,7 +197,6 @@ static void find_gains(struct tradeoff *tradeoff) {
     }
 }
 static void find_front(struct tradeoff *tradeoff) {
-    vp_epsilon epsilon;
     double *sorted = resize(NULL, tradeoff->config_count, sizeof *sorted);
     vp_statistics middle;
     tradeoff->front = zeroed(tradeoff->config_count, sizeof *tradeoff->front);
@@ -218,9 +213,8 @@ static void find_front(struct tradeoff *tradeoff) {
     }
     vp_statistics_compute(tradeoff->at_latency, tradeoff->config_count, sorted, &middle);
     free(sorted);
-    epsilon.latency = tradeoff->epsilon_latency = 0.01 * middle.p50;
-    epsilon.accuracy = EPSILON_ACCURACY;
-    epsilon.relative = 0;
+    tradeoff->epsilon_latency = 0.01 * middle.p50;
+    const vp_epsilon epsilon = {tradeoff->epsilon_latency, EPSILON_ACCURACY, 0};
     if (vp_pareto_front(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, VP_PARETO_FIRST,
                         tradeoff->front, &tradeoff->front_count)
         != VP_OK)
@@ -331,9 +325,8 @@ static void load_points(struct tradeoff *tradeoff, const struct results *results
 }
 void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group,
                    const struct report_settings *settings) {
-    int columns[2], files_have = 1, rows_have = 1;
-    columns[0] = settings->axis;
-    columns[1] = COLUMN_ACCURACY;
+    const int columns[] = {settings->axis, COLUMN_ACCURACY};
+    int files_have = 1, rows_have = 1;
     tradeoff->group = group;
     tradeoff->config_count = group->paired_count;
     for (size_t i = 0; i < group->paired_count; i++) {
@@ -343,16 +336,20 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
         rows_have &= results->files[group->paired[i]].columns[COLUMN_ACCURACY] != NULL;
     }
     tradeoff->is_corpus = files_have && !rows_have;
-    tradeoff->sample_count = paired_ids(results, group, columns, tradeoff->is_corpus ? 1 : 2, &tradeoff->ids);
+    tradeoff->sample_count = paired_ids(results, group, columns, rows_have ? 2 : 1, &tradeoff->ids);
     if (!files_have && !rows_have)
-        snprintf(tradeoff->reason, sizeof tradeoff->reason, "no accuracy: the data have no reference answers");
+        snprintf(tradeoff->reason, sizeof tradeoff->reason, "no accuracies: %s", results->files[group->first].is_foreign
+                 ? "rows need \"accuracy\"" : "the data have no reference answers");
     else if (tradeoff->sample_count < 2)
         snprintf(tradeoff->reason, sizeof tradeoff->reason,
                  "%zu sample%s %s %s and an accuracy in all configurations: at least 2 are needed",
                  tradeoff->sample_count, plural_s((int64_t)tradeoff->sample_count),
                  tradeoff->sample_count == 1 ? "has" : "have", METRIC_KEYS[settings->axis]);
-    if (tradeoff->reason[0]) return;
+    if (tradeoff->sample_count < 2) return;
     tradeoff->latency = paired_column(results, group, settings->axis, tradeoff->ids, tradeoff->sample_count);
+    find_knobs(tradeoff, results);
+    if (tradeoff->reason[0] && tradeoff->knobs.knob_count) find_effects(tradeoff); /* those on latency */
+    if (tradeoff->reason[0]) return;
     tradeoff->points = zeroed(tradeoff->config_count, sizeof *tradeoff->points);
     if (tradeoff->is_corpus) corpus_points(tradeoff, results, settings);
     else {
@@ -362,7 +359,6 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
     if (tradeoff->reason[0]) return;
     load_points(tradeoff, results, settings->percentile, settings->axis);
     find_front(tradeoff);
-    find_knobs(tradeoff, results);
     if (!tradeoff->knobs.knob_count) return;
     find_effects(tradeoff);
     find_knob_fronts(tradeoff);

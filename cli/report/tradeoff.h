@@ -42,10 +42,10 @@ struct knob_gain { size_t from, to; int knob; vp_gain gain; };
 /* The trade-off of one data set. Its configurations are numbered by their index in group->paired. */
 struct tradeoff {
     const struct result_group *group;
-    char reason[160];            /* reason if there is no trade-off; otherwise empty */
+    char reason[160];            /* reason if there is no trade-off, only effects on latency; otherwise empty */
     int is_corpus;               /* 1 if only whole files have an accuracy, without intervals */
     int64_t *ids; size_t config_count, sample_count;
-    double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */
+    double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL if rows have none */
     struct score_range range;    /* range of a score */
     /* [config_count]; NaN if unknown. The accuracy's interval is from accuracy_interval, not from resampling. Shares of
      * the resamples are as of share_shown, and unknown if the latency has no interval */

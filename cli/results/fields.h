@@ -517,7 +517,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 
 /* ---- a row of per_sample_results */
 #define ROW_HEAD_ROWS(ROW, S) \
-    ROW(S, INT, sample_id, "0-based line number in the data set", .most = INT64_MAX) \
+    ROW(S, INT, sample_id, "0-based line number in the data set; other engines may write a text", .most = INT64_MAX) \
     ROW(S, TEXT, status, "failed: nothing in this row was measured", .choices = "ok|failed") \
     ROW(S, TEXT, reason, "why the sample failed", .null = "it did not fail")
 /* servers do not report whether their count includes the end token */

@@ -518,7 +518,8 @@ static int read_own(struct result_file *file, const vp_json *json, uint32_t obje
         for (size_t k = 0; k < sizeof known / sizeof *known && !object; k++)
             is_known |= vp_json_equals(json, i, known[k]);
         for (int knob = 0; knob < KNOB_OWN && (!object || !file->is_served); knob++)
-            is_known |= (!object || KNOBS[knob].of != KNOB_OF_FILES) && vp_json_equals(json, i, KNOBS[knob].key);
+            is_known |= ((!object || KNOBS[knob].of != KNOB_OF_FILES) && vp_json_equals(json, i, KNOBS[knob].key))
+                        || (KNOBS[knob].number_key && vp_json_equals(json, i, KNOBS[knob].number_key));
         for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
             is_known &= !vp_json_equals(json, i, settings[k]);
         if (is_known) free(name);
@@ -720,7 +721,8 @@ static int read_head(struct result_file *file, const vp_json *json) {
         || read_members(file, json, &RESULT_VISION, &file->sums)
         || read_members(file, json, &RESULT_TIME, &file->times))
         return EXIT_INPUT;
-    if (!file->dataset_name) file->dataset_name = task_of_path(file->path);
+    file->is_unnamed = !file->dataset_name;
+    if (file->is_unnamed) file->dataset_name = task_of_path(file->path);
     if (read_knobs(file, json, 0) || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
         || read_count(file, json, shape == VP_JSON_NONE ? 0 : shape, "num_experts", 1000000, &file->expert_count))
         return EXIT_INPUT;
@@ -815,8 +817,8 @@ static int list_results(struct text_list *paths, const char *operand) {
                         operand, operand);
     if (paths->count == first)
         return complain(EXIT_INPUT,
-                        "%s: the folder contains no result files (*_imgsize*.json): run vlmprof sweep, or merge",
-                        operand);
+                        "%s: the folder has no result files (.json with per_sample_results): run vlmprof sweep, or "
+                        "merge", operand);
     text_list_sort(paths, first);
     return 0;
 }
@@ -885,15 +887,9 @@ int are_all_served(const struct results *results) {
 }
 
 /* ---- knobs that files bring, and how the files differ */
-/* The value of a file's own knob or, with `others`, of another member of its head; NULL if the file lacks it. */
-static const char *own_value(const struct result_file *file, const char *name, int others) {
-    for (size_t i = 0; i < (others ? file->own.count : file->own_knobs); i += 2)
-        if (!strcmp(file->own.items[i], name)) return file->own.items[i + 1];
-    return NULL;
-}
-static const char *unit_of(const struct result_file *file, const char *name) {
-    for (size_t i = 0; i < file->units.count; i += 2)
-        if (!strcmp(file->units.items[i], name)) return file->units.items[i + 1];
+/* What follows a name among the first `count` items of names and values in turn; NULL: nothing. */
+static const char *value_of(const struct text_list *list, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i += 2) if (!strcmp(list->items[i], name)) return list->items[i + 1];
     return NULL;
 }
 int results_differ(const struct result_file *one, const struct result_file *other, int others, struct text_list *out) {
@@ -901,11 +897,12 @@ int results_differ(const struct result_file *one, const struct result_file *othe
     for (int side = 0; side < 2; side++)
         for (size_t i = others > 1 ? files[side]->own_knobs : 0;
              i < (others ? files[side]->own.count : files[side]->own_knobs); i += 2) {
-            const char *name = files[side]->own.items[i], *value = own_value(files[!side], name, 1);
+            const char *name = files[side]->own.items[i],
+                       *value = value_of(&files[!side]->own, files[!side]->own.count, name);
             if (value && (side || !strcmp(files[side]->own.items[i + 1], value))) continue;
             text_list_copy(out, name);
             for (int k = 0; k < 2; k++) {
-                value = own_value(files[k], name, 1);
+                value = value_of(&files[k]->own, files[k]->own.count, name);
                 const int quoted = value && *value == '"';
                 text_list_add(out, "%.*s", quoted && strlen(value) < 62 ? (int)strlen(value) - 2 : 60,
                               value ? value + quoted : "not said");
@@ -919,7 +916,8 @@ static int adopt_knobs(struct results *results) {
     for (size_t i = 0; i < results->count; i++) {
         struct result_file *file = &results->files[i];
         for (size_t k = 0; k < file->own_knobs; k += 2) {
-            const int knob = knob_own(file->own.items[k], unit_of(file, file->own.items[k]));
+            const char *unit = value_of(&file->units, file->units.count, file->own.items[k]);
+            const int knob = knob_own(file->own.items[k], unit);
             if (knob < 0)
                 return complain(EXIT_INPUT, "%.300s: the knob %.100s is one too many: at most %d are read together",
                                 file->path, file->own.items[k], KNOB_OWN_MOST);
@@ -929,13 +927,11 @@ static int adopt_knobs(struct results *results) {
     for (size_t i = 0; i < results->count; i++)
         for (size_t k = 0; k < results->files[i].own_knobs && !results->files[i].is_served; k += 2)
             for (size_t other = 0; other < results->count; other++) {
+                const struct result_file *file = &results->files[other];
                 const char *name = results->files[i].own.items[k];
-                if (results->files[other].is_served || own_value(&results->files[other], name, 0)
-                    || !strcmp(name, "policy"))
-                    continue;
+                if (file->is_served || value_of(&file->own, file->own_knobs, name) || !strcmp(name, "policy")) continue;
                 return complain(EXIT_INPUT, "%.300s lacks the knob %.100s, which %.300s has: each file of a comparison "
-                                "needs a value of it in \"knobs\"", results->files[other].path, name,
-                                results->files[i].path);
+                                "needs a value of it in \"knobs\"", file->path, name, results->files[i].path);
             }
     return 0;
 }
@@ -1038,8 +1034,8 @@ static void pair_group(struct results *results, struct result_group *group) {
                       results->files[group->first].dataset_name, group->uncommon_count, all_count);
 }
 static void group_results(struct results *results) {
-    struct text_list same = {NULL, 0};
-    size_t kept = 0, same_count = 0;
+    struct text_buffer same = {NULL, 0, 0};
+    size_t kept = 0, same_count = 0, unnamed = 0;
     tell_apart(results);
     for (size_t i = 1; i < results->count && !results->unlike.count; i++)
         if (results_differ(&results->files[0], &results->files[i], 2, &results->unlike))
@@ -1048,29 +1044,25 @@ static void group_results(struct results *results) {
     for (size_t i = 0; i < results->count; i++) {
         if (kept && !compare_settings(&results->files[kept - 1], &results->files[i])) {
             if (!same_count++) {
-                struct text_buffer words = {NULL, 0, 0};
                 struct text_list differ = {NULL, 0};
                 results_differ(&results->files[i], &results->files[kept - 1], 1, &differ);
-                for (size_t k = 0; k < differ.count; k += 3) {
-                    text_add_string(&words, k ? ", " : "");
-                    text_add_string(&words, differ.items[k]);
-                }
+                text_add_format(&same, "%.300s is the same configuration as %.300s", results->files[i].path,
+                                results->files[kept - 1].path);
+                for (size_t k = 0; k < differ.count; k += 3)
+                    text_add_format(&same, "%s%.100s", k ? ", " : " (they differ in ", differ.items[k]);
+                if (differ.count) text_add_string(&same, "; that is not a knob: see vlmprof help library)");
                 text_list_free(&differ);
-                text_list_add(&same, "%.300s is the same configuration as %.300s%s%.200s%s", results->files[i].path,
-                              results->files[kept - 1].path, words.bytes ? " (they differ in " : "",
-                              words.bytes ? words.data : "",
-                              words.bytes ? "; that is not a knob: see vlmprof help library)" : "");
-                free(words.data);
             }
             result_file_free(&results->files[i]);
         } else if (kept++ != i) results->files[kept - 1] = results->files[i];
     }
     if (same_count > 1)
-        text_list_add(&results->notes, "%s; %zu more file%s %s others: skipped", same.items[0], same_count - 1,
-                      plural_s((int64_t)(same_count - 1)), same_count - 1 == 1 ? "repeats" : "repeat");
-    else if (same_count) text_list_add(&results->notes, "%s: skipped", same.items[0]);
-    if (same_count) results->repeats = results->notes.items[results->notes.count - 1];
-    text_list_free(&same);
+        text_add_format(&same, "; %zu more file%s others", same_count - 1, same_count > 2 ? "s repeat" : " repeats");
+    if (same_count) {
+        text_list_add(&results->notes, "%s: skipped", same.data);
+        results->repeats = results->notes.items[results->notes.count - 1];
+    }
+    free(same.data);
     results->count = kept;
     number_namesakes(results);
     for (size_t i = 0; i < results->count; i++) {
@@ -1080,6 +1072,13 @@ static void group_results(struct results *results) {
             results->groups[results->group_count++].first = i;
         }
         results->groups[results->group_count - 1].count++;
+    }
+    for (size_t i = 0; i < results->group_count; i++)
+        unnamed += results->groups[i].count == 1 && results->files[results->groups[i].first].is_unnamed;
+    if (unnamed > 1) {
+        text_list_add(&results->notes, "%zu files have no dataset_name: each counts as a data set of its own, so they "
+                                       "are not compared with each other; give them the same dataset_name", unnamed);
+        results->unnamed = results->notes.items[results->notes.count - 1];
     }
     for (size_t i = 0; i < results->group_count; i++) pair_group(results, &results->groups[i]);
 }
@@ -1118,7 +1117,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
                       others - 1, plural_s((int64_t)others - 1));
     else if (others) text_list_add(&results->notes, "%.300s is not a result file: skipped", first_other);
     if (!kept && broken) return complain(EXIT_INPUT, "%s", first_error);
-    return kept ? 0 : complain(EXIT_INPUT, "%s contains no result file", paths->items[0]);
+    return kept ? 0 : complain(EXIT_INPUT, "%s contains no result file (with per_sample_results)", paths->items[0]);
 }
 /* Keeps the files with a value of a knob, "KNOB=VALUE". Returns 0 or EXIT_USAGE. */
 static int keep_value(struct results *results, const char *text) {

@@ -18,6 +18,7 @@ struct result_file {
     char *path;
     int is_policy;    /* 1 if its samples have different configurations: sweep --choices */
     int is_foreign;   /* 1 if it comes from the reference or another engine: it has no "schema" */
+    int is_unnamed;   /* 1 if it has no dataset_name: its own name counts */
     char own_stages[80]; /* names in "stages" that are not vp_stage_name's, between commas; as many as fit */
     size_t derived_ttft; /* rows without a TTFT of their own */
     int divides_anew; /* 1 if it gives a T_decode_per_token other than T_LLM_decode / (output_tokens - 1) */
@@ -84,7 +85,8 @@ struct results {
     struct result_file *files; size_t count; /* sorted by task, image size, top_k, blocks */
     struct result_group *groups; size_t group_count;
     struct text_list notes;                  /* notes for the reader: skipped files, missing samples */
-    const char *repeats;                     /* the note of files that repeat a configuration; NULL if none does */
+    /* the notes of files that repeat a configuration, and of those without dataset_name; NULL if there are none */
+    const char *repeats, *unnamed;
     struct text_list unlike;                 /* as of results_differ for two files, and their paths; or empty */
 };
 

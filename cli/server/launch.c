@@ -37,8 +37,8 @@ int launch_check(const struct launch_settings *settings, const struct request_kn
         if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")])
             return complain(EXIT_USAGE, "--knob %.60s: a name consists of letters, digits, _ and -", name);
         if (!at && knobs->items[i].values.count > 1)
-            return complain(EXIT_USAGE, "--knob %s: several values need --server; without it, sweep each value into its "
-                                        "own folder", name);
+            return complain(EXIT_USAGE, "--knob %s: several values need --server; without it, sweep each value into "
+                                        "its own folder", name);
         while (at && *at && knob_here(knobs, at) != i) at++;
         if (at && !*at) return complain(EXIT_USAGE, "--knob %s: --server has no {%s}", name, name);
     }

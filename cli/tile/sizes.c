@@ -76,6 +76,8 @@ static int add_operand(struct size_list *sizes, const char *text) {
     char line[LINE_BYTES];
     if (can_parse_size(text, &width, &height)) add_size(sizes, width, height, NULL);
     else if (is_folder(text)) return add_folder(sizes, text);
+    else if (access(text, F_OK) && vp_family_find(text))
+        return complain(EXIT_USAGE, "\"%s\" is a model family, not an image: use --family %s", text, text);
     else if (access(text, F_OK) && text[strspn(text, "0123456789xX*+-.,")] == 0) {
         snprintf(line, sizeof line, "\"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
                  text);

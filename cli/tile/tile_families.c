@@ -177,8 +177,7 @@ struct family_limit {
     int unlimited;                             /* 1 if no value of the knob gives too many tokens */
 };
 static void cell_unlimited(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
-    (void)context;
-    (void)own;
+    (void)context, (void)own;
     *cell = (struct json_member)KEY_BOOL(cell->key, ((const struct family_limit *)row)->unlimited);
 }
 #define LIMIT(member) CELL(struct family_limit, member)
@@ -251,24 +250,21 @@ static int family_invert(struct family_job *job, const struct family_settings *s
     return code;
 }
 
-/* Prints a preset with its keys and their published values, as text and as JSON. */
-static void print_preset(const vp_family *family) {
-    const vp_family_preset *preset = family->preset;
-    char text[64];
-    print_plain("%-27s %-15s %-10s", preset->name, preset->rule, vp_certainty_text(preset->certainty));
-    for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++) {
-        if (!preset->keys[k].name) continue;
-        key_text(family, &preset->keys[k], text, sizeof text);
-        print_plain(" %s=%s", preset->keys[k].name, text);
-    }
-    putchar('\n');
-}
+/* Prints the presets with their keys and their published values, as text and as JSON. */
 static void list_families(void) {
     static vp_family family;
+    const vp_family_preset *preset;
     print_plain("%-27s %-15s %-10s keys and their published values\n", "family", "rule", "certainty");
-    for (int32_t i = 0; vp_family_at(i); i++) {
-        vp_family_default(vp_family_at(i), &family);
-        print_preset(&family);
+    for (int32_t i = 0; (preset = vp_family_at(i)) != NULL; i++) {
+        char text[64];
+        vp_family_default(preset, &family);
+        print_plain("%-27s %-15s %-10s", preset->name, preset->rule, vp_certainty_text(preset->certainty));
+        for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++) {
+            if (!preset->keys[k].name) continue;
+            key_text(&family, &preset->keys[k], text, sizeof text);
+            print_plain(" %s=%s", preset->keys[k].name, text);
+        }
+        putchar('\n');
     }
 }
 static void list_families_json(void) {

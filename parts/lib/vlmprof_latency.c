@@ -924,29 +924,3 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
     }
     return VP_OK;
 }
-
-/* ---- guardrails */
-VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
-                                      double safety, double tolerance, vp_guardrail *guardrail) {
-    vp_guardrail made = {0};
-    if (!predicted || !measured || !guardrail || !count || !vp_statistics_all_finite(&budget, 1)
-        || !(safety > 0.0 && safety < HUGE_VAL) || !(tolerance >= 1.0 && tolerance < HUGE_VAL)
-        || !vp_statistics_all_finite(predicted, count) || !vp_statistics_all_finite(measured, count))
-        return VP_ERR_RANGE;
-    made.budget = budget;
-    made.count = count;
-    for (size_t i = 0; i < count; i++) {
-        const int accepted = predicted[i] * safety <= budget, over = measured[i] > budget;
-        made.accepted += (size_t)accepted;
-        made.over_budget += (size_t)over;
-        made.violations += accepted && measured[i] > tolerance * budget;
-        made.false_accepts += accepted && over;
-        made.false_rejects += !accepted && !over;
-    }
-    made.violation_rate = made.accepted ? (double)made.violations / (double)made.accepted : (double)NAN;
-    made.false_accept_rate = made.over_budget ? (double)made.false_accepts / (double)made.over_budget : (double)NAN;
-    made.false_reject_rate =
-        count > made.over_budget ? (double)made.false_rejects / (double)(count - made.over_budget) : (double)NAN;
-    *guardrail = made;
-    return VP_OK;
-}

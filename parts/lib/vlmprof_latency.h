@@ -1,7 +1,7 @@
-/* vlmprof_latency.h - v0.2.0 - regression, the latency model, guardrails - MIT licence
+/* vlmprof_latency.h - v0.2.0 - regression, the latency model - MIT licence
  *
  * Predicts the latency of a request with one linear model per stage, fitted to measured requests. It also computes
- * errors on held-out requests and evaluates budgets that rely on predictions.
+ * errors on held-out requests.
  * Latency may be in any unit. Rows and groups are numbered from 0; a count above 2^32 - 1 is VP_ERR_RANGE. Values must
  * be finite. Intervals are two-sided at `level` (0.95). `scratch` needs vp_..._scratch_bytes(...) bytes (SIZE_MAX if
  * that overflows), otherwise VP_ERR_CAPACITY.
@@ -202,23 +202,6 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
                                       const vp_latency_request *requests, const double *measured,
                                       const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
                                       size_t scratch_bytes, double *predicted, vp_error *error);
-
-/* ---- guardrails */
-typedef struct vp_guardrail {
-    double budget;
-    size_t count, accepted, over_budget, violations, false_accepts, false_rejects;
-    double violation_rate;    /* share of accepted requests with measured > tolerance * budget */
-    double false_accept_rate; /* share of requests over budget that were accepted */
-    /* share of requests within budget that were not accepted. Rates are NaN if the divisor is 0 */
-    double false_reject_rate;
-} vp_guardrail;
-/* Evaluates the rule that accepts only requests predicted to stay within a budget.
- * in:      safety     > 0; a request is accepted if predicted * safety <= budget; 1: as predicted
- *          tolerance  tolerance of violations, >= 1; the experiments use 1.1
- * returns: VP_OK; VP_ERR_RANGE: count 0, values that are not finite
- * rule:    the caller chooses budgets; the experiments use 0.5, 0.7, 0.85 and 1.0 of a reference latency */
-VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
-                                      double safety, double tolerance, vp_guardrail *guardrail);
 
 VP_EXTERN_C_END
 #endif /* VLMPROF_LATENCY_H */

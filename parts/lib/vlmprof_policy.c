@@ -395,13 +395,12 @@ static void vp_impl_find_alike(vp_impl_work *work) {
     for (size_t j = 0; j < work->c; j++) {
         work->alike[j] = (uint32_t)j;
         for (size_t k = 0; k < j && work->alike[j] == j; k++) {
-            double x = 0.0, y = 0.0, xx = 0.0, yy = 0.0, xy = 0.0, many = 0.0;
-            for (size_t i = 0; i < work->n && work->alike[k] == k; i++) {
+            double n = 0.0, x = 0.0, y = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
+            for (size_t i = 0; i < work->n; i++, n++) {
                 const double one = vp_impl_accuracy(work, i, j), other = vp_impl_accuracy(work, i, k);
-                if (vp_impl_failed(work, i, j) || vp_impl_failed(work, i, k)) continue;
-                many++, x += one, y += other, xx += one * one, yy += other * other, xy += one * other;
+                x += one, y += other, xx += one * one, yy += other * other, xy += one * other;
             }
-            if (many > 0.0 && many * xy - x * y >= VP_IMPL_ALIKE * sqrt((many * xx - x * x) * (many * yy - y * y)))
+            if (work->alike[k] == k && n * xy - x * y >= VP_IMPL_ALIKE * sqrt((n * xx - x * x) * (n * yy - y * y)))
                 work->alike[j] = (uint32_t)k;
         }
     }
@@ -538,7 +537,7 @@ static double vp_impl_variance(double sum, double squares, double count) {
 }
 static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row, double *moments) {
     const double overhead = policy >= VP_POLICY_LOOKUP ? work->options->overhead_ms : 0.0;
-    double *latency = work->pairs, *share = work->pairs + 2 * work->n, within = 0.0, squares[3] = {0}, place = 0.0;
+    double *latency = work->pairs, *share = work->pairs + 2 * work->n, within = 0.0, squares[4] = {0}, place = 0.0;
     size_t count = 0;
     memset(row, 0, sizeof *row);
     for (size_t i = 0; i < work->n; i++) {
@@ -560,6 +559,7 @@ static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row,
             share[count] = part ? second : 1.0 - second;
             latency[count] = vp_impl_latency(work, i, choice) + overhead;
             row->mean_ms += share[count] * latency[count];
+            squares[3] += share[count] * latency[count] * latency[count];
             within += latency[count] <= work->options->budget_ms ? share[count] : 0.0;
             work->index[count] = (uint32_t)count;
             count++;
@@ -572,7 +572,11 @@ static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row,
     row->accuracy /= n;
     row->gain /= n;
     row->mix_gain /= n;
+    const double half_ms = vp_normal_quantile(0.5 + 0.5 * work->options->confidence)
+                           * sqrt(vp_impl_variance(row->mean_ms, squares[3], n) / n);
     row->mean_ms /= n;
+    row->mean_low_ms = row->mean_ms - half_ms;
+    row->mean_high_ms = row->mean_ms + half_ms;
     row->share_within = within / n;
     if (policy < VP_POLICY_GIVEN) {
         row->gap = work->gap[policy];
@@ -797,7 +801,7 @@ VP_API vp_result vp_policy_compute(const vp_policy_outcomes *outcomes, const vp_
     memset(work.moments, 0, 9 * work.rows_count * sizeof(double));
     for (size_t r = 0; r < work.rows_count; r++) vp_impl_judge(&work, r, rows + r, work.moments + 9 * r);
     vp_policy_row *row = rows + VP_POLICY_LUCK;
-    row->mean_ms = row->p50_ms = row->p95_ms = row->share_within = (double)NAN;
+    row->mean_ms = row->mean_low_ms = row->mean_high_ms = row->p50_ms = row->p95_ms = row->share_within = (double)NAN;
     row->gain = luck;
     row->accuracy = rows[VP_POLICY_STATIC].accuracy + luck;
     row->feasible = work.feasible[VP_POLICY_ORACLE];

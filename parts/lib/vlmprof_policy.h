@@ -62,6 +62,7 @@ typedef struct vp_policy_row {
     /* numpy's linear percentiles. Those of the mixture are of the mixed distribution: the smallest latency that at
      * least 50 % or 95 % of it do not exceed. NaN for luck */
     double mean_ms, p50_ms, p95_ms;
+    double mean_low_ms, mean_high_ms; /* interval of the mean over samples, for the choices as made */
     double share_within;             /* share of the samples with a latency within the budget; NaN for luck */
     double gain, gain_low, gain_high; /* accuracy - static's, on the same samples */
     /* accuracy - mixture's: a table by a field that says nothing also gains over static, since it shares the time */

@@ -54,7 +54,6 @@ static void test_help(void) {
     check_case("no colours in a pipe");
     CHECK_INT(cli("help run"), 0);
     CHECK(last.out && !strchr(last.out, 27));
-    REFUSED("run --color always -p a", 2, "unless NO_COLOR is set");
     check_case("help: the main options of a large command, then all of them; main options are options");
     CHECK_INT(cli("help sweep"), 0);
     CHECK(last.out && strstr(last.out, "--top_k_list") && !strstr(last.out, "--bare_every") && strstr(last.out, " more: vlmprof help sweep --all"));
@@ -105,7 +104,6 @@ static void test_usage(void) {
     REFUSED("self_test", 2, "did you mean selftest?");
     REFUSED("info --tier low", 2, "of info (run has this option)");
     REFUSED("load --request_rate 1", 2, "--concurrency_list measures a server under load");
-    REFUSED("best r --slo ttft:5", 2, "--budget_ms");
     REFUSED("selftest --jsn", 2, "did you mean --json?");
     REFUSED("run -x", 2, "unknown option -x");
     check_case("option values");

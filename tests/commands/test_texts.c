@@ -112,7 +112,7 @@ static void test_estimator(void) {
         {"predict", "predict %F/model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250", 0},
         {"predict-json", "predict %F/model.json 640x480 --crops 3 --num_active_blocks 12 --json --budget_ms 60", 0},
         {"predict-views", "predict %F/model.json --views 3 --sequence 500 --text_tokens 20 --vision_tokens 400", 0},
-        {"predict-text", "predict %F/model.json --views 0 --top_k 8 --output_tokens 1", 0}, {"predict-data", "predict %F/model.json --data %F/b --budget_ms 80", 0},
+        {"predict-text", "predict %F/model.json --views 0 --top_k 8 --output_tokens 1", 0}, {"predict-data", "predict %F/model.json --data %F/b", 0},
         {"predict-data-json", "predict %F/model.json --data %F/b --json", 0},
         {"predict-far", "predict %F/model.json --views 90 --sequence 9000 --top_k 60", 2}, {"predict-none", "predict %F/model.json", 2}};
     truth t = truth_of(30, 3);

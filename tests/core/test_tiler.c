@@ -38,7 +38,6 @@ static void test_geometry(void) {
     CHECK_INT(g.crop_px, 336);
     CHECK_INT(g.max_crops, 12);
     CHECK_INT(vp_geometry_patches_per_side(&g), 24);
-    CHECK_INT(vp_geometry_tokens_per_side(&g), 12);
     CHECK_INT(vp_geometry_tokens_per_crop(&g), 144);
     CHECK_INT(vp_geometry_window_px(&g), 224);
     CHECK_INT(vp_geometry_margin_px(&g), 112);
@@ -55,7 +54,7 @@ static void test_geometry(void) {
         field[5] = &bad.max_crops;
         *field[wrong[i].field] = wrong[i].value;
         check_note(vp_geometry_check(&bad) == VP_ERR_RANGE, __FILE__, __LINE__, "field %d = %d passes", wrong[i].field, (int)wrong[i].value);
-        CHECK_INT(vp_geometry_patches_per_side(&bad) + vp_geometry_tokens_per_side(&bad) + vp_geometry_tokens_per_crop(&bad), 0);
+        CHECK_INT(vp_geometry_patches_per_side(&bad) + vp_geometry_tokens_per_crop(&bad), 0);
         CHECK_INT(vp_geometry_window_px(&bad) + vp_geometry_margin_px(&bad), 0);
     }
     for (int i = 0; i < 3; i++) {
@@ -530,7 +529,7 @@ static void test_rules(void) {
  * the crop that keeps it. */
 static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     const vp_special_ids ids = {0, 0, 0, 11, 12, 13, 14, 15};
-    const int32_t side = vp_geometry_tokens_per_side(g), per_crop = side * side, stride = vp_geometry_window_px(g) / g->patch_px / g->pool;
+    const int32_t side = vp_geometry_patches_per_side(g) / g->pool, per_crop = side * side, stride = vp_geometry_window_px(g) / g->patch_px / g->pool;
     const int32_t grid_rows = l->canvas_height_px / g->patch_px / g->pool, grid_cols = l->canvas_width_px / g->patch_px / g->pool;
     const size_t entries = (size_t)l->views * (size_t)per_crop;
     int32_t *map = (int32_t *)malloc((entries + 1) * sizeof *map), *sequence = (int32_t *)malloc(((size_t)l->image_tokens + 1) * sizeof *sequence);

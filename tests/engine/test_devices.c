@@ -211,8 +211,6 @@ static void test_emulated(void) {
     CHECK(last.out && strstr(last.out, "experts do not use wgmma: its results differ from those of mma.sync here"));
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --max_new_tokens 2"), 0);
     CHECK(last.out && !strstr(last.out, "wgmma"));
-    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma --max_new_tokens 2"), 2);
-    CHECK(last.err && strstr(last.err, "--gpu: mma was removed: this is the default; on Hopper, --gpu wgmma runs the experts with wgmma"));
     unsetenv("CUDA_ON_CPU_PLANT");
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     test_library();

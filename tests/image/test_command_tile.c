@@ -74,6 +74,7 @@ static void test_families(void) {
     check_case("tile --family: rejections");
     REFUSED("tile --family qwen2-vl 1x5000", 2, "more than a factor of 200");
     REFUSED("tile --family qwen2-vl", 2, "tile needs sizes");
+    REFUSED("tile qwen2-vl 640x480", 2, "\"qwen2-vl\" is a model family, not an image: use --family qwen2-vl");
     REFUSED("tile --family internvl --max_patch 6 5x5", 2, "the nearest is max_patches");
     REFUSED("tile --family internvl --max_patches", 2, "needs a value");
     REFUSED("tile --family internvl --max_patches 0 5x5", 2, "out of range");

@@ -839,7 +839,7 @@ static void test_other_formats(void) {
         {"GIF89a..........", 16, "GIF"}, {"RIFF\1\2\3\4WEBPVP8 ", 16, "WebP"}, {"\0\0\0\40ftypavif\0\0\0\0", 16, "AVIF"},
         {"\0\0\0\40ftypheic\0\0\0\0", 16, "HEIC"}, {"\0\0\0\40ftypmif1\0\0\0\0", 16, "HEIF"}, {"\0\0\0\40ftypisom\0\0\0\0", 16, "video"},
         {"II*\0............", 16, "TIFF"}, {"MM\0*............", 16, "TIFF"}, {"BM..............", 16, "BMP"}, {"8BPS............", 16, "Photoshop"},
-        {"\0\0\0\14JXL \r\n\x87\n....", 16, "JPEG XL"}, {"\0\0\0\14jP  \r\n\x87\n....", 16, "JPEG 2000"}, {"qoif............", 16, "QOI"},
+        {"\0\0\0\14JXL \r\n\x87\n....", 16, "JPEG XL"}, {"\0\0\0\14jP  \r\n\x87\n....", 16, "JPEG 2000"},
         {"P6\n1 1\n255\n....", 16, "PNM"}, {"%PDF-1.7........", 16, "PDF"}, {"<svg xmlns=.....", 16, "SVG"}};
     bytes_buffer file;
     uint8_t byte = 0;

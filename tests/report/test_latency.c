@@ -272,80 +272,57 @@ static vp_latency_request requests[REQUESTS];
 static double request_ms[REQUESTS * VP_LATENCY_STAGE_COUNT];
 static uint32_t request_config[REQUESTS], request_size[REQUESTS];
 
+#define ROW(features, stage) vp_latency_row(VP_LATENCY_##features, VP_LATENCY_##stage, &r, x, &columns)
 static void test_latency_rows(void) {
     vp_latency_request r = {3, 384, 20, 430, 5, 1, 8, 64, 16, 0, 0, 0, 0, {0}};
     double x[VP_LATENCY_COLUMNS_LIMIT];
     int32_t columns = 0, s, j;
     int row = 0;
     check_case("features of a request");
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
-    CHECK(columns == 7 && x[0] == 1 && x[1] == 430 && x[2] == 16 && x[3] == 16 * 430 && x[4] == 16 * 430 * 8 && x[5] == 16.0 * 430 * 430);
+    CHECK(ROW(PHYSICAL, PREFILL) == VP_OK && columns == 7 && x[0] == 1 && x[1] == 430 && x[2] == 16 && x[3] == 16 * 430
+          && x[4] == 16 * 430 * 8 && x[5] == 16.0 * 430 * 430);
     NEAR(x[6], 16 * 64 * (1 - pow(1 - 8.0 / 64, 430)), 1e-12, 0);
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
-    CHECK(columns == 4 && x[0] == 4 && x[1] == 64 && x[2] == 512 && x[3] == 16 * (430 + 431 + 432 + 433));
-    CHECK_INT(vp_latency_row(VP_LATENCY_SEED, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
-    CHECK(columns == 7 && x[1] == 384 && x[2] == 20 && x[3] == 1 && x[4] == 8 && x[5] == 16 && x[6] == 5);
-    CHECK_INT(vp_latency_row(VP_LATENCY_MEAN, VP_LATENCY_OTHER, &r, x, &columns), VP_OK);
-    CHECK(columns == 1 && x[0] == 1);
-    for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, &r, x, &columns), VP_OK);
-        for (j = 0; vp_latency_column_name(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, j); j++) {}
-        CHECK_INT(j, columns);
-        CHECK(vp_latency_stage_name((vp_latency_stage)s) != NULL);
-    }
+    CHECK(ROW(PHYSICAL, DECODE) == VP_OK && columns == 4 && x[0] == 4 && x[1] == 64 && x[2] == 512 && x[3] == 16 * (430 + 431 + 432 + 433));
+    CHECK(ROW(SEED, DECODE) == VP_OK && columns == 7 && x[1] == 384 && x[2] == 20 && x[3] == 1 && x[4] == 8 && x[5] == 16 && x[6] == 5);
+    CHECK(ROW(MEAN, OTHER) == VP_OK && columns == 1 && x[0] == 1);
     CHECK(!vp_latency_stage_name((vp_latency_stage)4) && !vp_latency_column_name(VP_LATENCY_MEAN, VP_LATENCY_VISION, 1));
     r.top_k = 64; /* all experts are read */
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
-    CHECK(x[6] == 16 * 64);
+    CHECK(ROW(PHYSICAL, PREFILL) == VP_OK && x[6] == 16 * 64);
     check_case("features of integer weights");
-    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_PREFILL, &r, x, &columns), VP_ERR_RANGE); /* 0 bits is invalid */
+    CHECK_INT(ROW(WEIGHTS, PREFILL), VP_ERR_RANGE); /* 0 bits is invalid */
     r.weight_bits = 4; /* 4.5 bits including scales */
-    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
-    CHECK(columns == 11 && x[7] == 16 * 0.5625 && x[8] == 16 * 64 * 0.5625 && x[9] == 16 && x[10] == 16 * 64);
-    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
-    CHECK(columns == 8 && x[3] == 16 * (430 + 431 + 432 + 433) && x[4] == 64 * 0.5625 && x[5] == 64 * 64 * 0.5625 && x[6] == 64 && x[7] == 64 * 64);
+    CHECK(ROW(WEIGHTS, PREFILL) == VP_OK && columns == 11 && x[7] == 16 * 0.5625 && x[8] == 16 * 64 * 0.5625 && x[9] == 16 && x[10] == 16 * 64);
+    CHECK(ROW(WEIGHTS, DECODE) == VP_OK && columns == 8 && x[3] == 16 * (430 + 431 + 432 + 433) && x[4] == 64 * 0.5625 && x[5] == 64 * 64 * 0.5625
+          && x[6] == 64 && x[7] == 64 * 64);
     r.weight_bits = 16;
-    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
-    CHECK(x[4] == 128 && x[6] == 0 && x[7] == 0);
-    for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, (vp_latency_stage)s, &r, x, &columns), VP_OK);
-        for (j = 0; vp_latency_column_name(VP_LATENCY_WEIGHTS, (vp_latency_stage)s, j); j++) {}
-        CHECK_INT(j, columns);
+    CHECK(ROW(WEIGHTS, DECODE) == VP_OK && x[4] == 128 && x[6] == 0 && x[7] == 0);
+    for (s = 0; s < 2 * VP_LATENCY_STAGE_COUNT; s++) {
+        const vp_latency_features features = s & 1 ? VP_LATENCY_WEIGHTS : VP_LATENCY_PHYSICAL;
+        CHECK_INT(vp_latency_row(features, (vp_latency_stage)(s / 2), &r, x, &columns), VP_OK);
+        for (j = 0; vp_latency_column_name(features, (vp_latency_stage)(s / 2), j); j++) {}
+        CHECK(j == columns && vp_latency_stage_name((vp_latency_stage)(s / 2)) != NULL);
     }
     check_case("features of a pruned request");
-    r.dropped_tokens = 300;
-    r.full_blocks = 3;
-    r.top_k = 8;
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
-    CHECK(x[1] == 430 && x[2] == 16 && x[3] == 3 * 430 + 13 * 130 && x[4] == 8 * x[3] && x[5] == 3.0 * 430 * 430 + 13.0 * 130 * 130);
+    r.dropped_tokens = 300, r.full_blocks = 3, r.top_k = 8;
+    CHECK(ROW(PHYSICAL, PREFILL) == VP_OK && x[1] == 430 && x[2] == 16 && x[3] == 3 * 430 + 13 * 130 && x[4] == 8 * x[3] && x[5] == 3.0 * 430 * 430 + 13.0 * 130 * 130);
     NEAR(x[6], 3 * 64 * (1 - pow(1 - 8.0 / 64, 430)) + 13 * 64 * (1 - pow(1 - 8.0 / 64, 130)), 1e-12, 0);
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
-    CHECK(x[1] == 64 && x[3] == 3 * (430 + 431 + 432 + 433) + 13 * (130 + 131 + 132 + 133));
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_VISION, &r, x, &columns), VP_OK);
-    CHECK(x[2] == 384);
-    CHECK_INT(vp_latency_row(VP_LATENCY_SEED, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
-    CHECK(x[1] == 84);
+    CHECK(ROW(PHYSICAL, DECODE) == VP_OK && x[1] == 64 && x[3] == 3 * (430 + 431 + 432 + 433) + 13 * (130 + 131 + 132 + 133));
+    CHECK(ROW(PHYSICAL, VISION) == VP_OK && x[2] == 384);
+    CHECK(ROW(SEED, PREFILL) == VP_OK && x[1] == 84);
     r.full_blocks = 0; /* pruned before the language model */
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_OTHER, &r, x, &columns), VP_OK);
-    CHECK(x[2] == 130);
+    CHECK(ROW(PHYSICAL, OTHER) == VP_OK && x[2] == 130);
     r.full_blocks = 16.5;
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_OTHER, &r, x, &columns), VP_ERR_RANGE);
+    CHECK_INT(ROW(PHYSICAL, OTHER), VP_ERR_RANGE);
     r.full_blocks = (double)NAN;
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_OTHER, &r, x, &columns), VP_ERR_RANGE);
-    r.full_blocks = 0;
-    r.dropped_tokens = 385;
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_OTHER, &r, x, &columns), VP_ERR_RANGE);
-    r.dropped_tokens = 0;
-    r.top_k = 64;
-    r.output_tokens = 1;
-    CHECK_INT(vp_latency_row(VP_LATENCY_SEED, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
-    CHECK(x[0] == 0 && x[6] == 0);
-    columns = 77;
-    r.top_k = 65;
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_ERR_RANGE);
-    r.top_k = 8;
-    r.output_tokens = 0;
-    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_ERR_RANGE);
+    CHECK_INT(ROW(PHYSICAL, OTHER), VP_ERR_RANGE);
+    r.full_blocks = 0, r.dropped_tokens = 385;
+    CHECK_INT(ROW(PHYSICAL, OTHER), VP_ERR_RANGE);
+    r.dropped_tokens = 0, r.top_k = 64, r.output_tokens = 1;
+    CHECK(ROW(SEED, DECODE) == VP_OK && x[0] == 0 && x[6] == 0);
+    columns = 77, r.top_k = 65;
+    CHECK_INT(ROW(PHYSICAL, DECODE), VP_ERR_RANGE);
+    r.top_k = 8, r.output_tokens = 0;
+    CHECK_INT(ROW(PHYSICAL, DECODE), VP_ERR_RANGE);
     CHECK_INT(columns, 77);
 }
 /* times explained by bytes and widening are recovered for weight bits that occur in the data */
@@ -588,30 +565,9 @@ static void test_latency(void) {
     requests[0].sequence = 0;
     CHECK_INT(vp_latency_predict(&kept, &requests[0], &p), VP_ERR_RANGE);
 }
-static void test_guardrail(void) {
-    vp_guardrail g;
-    int row = 0;
-    check_case("guardrail");
-    static const double predicted[6] = {90, 95, 120, 100, 130, 80}, measured[6] = {95, 111, 99, 100, 140, 105};
-    CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 100, 1, 1.1, &g), VP_OK);
-    CHECK(g.accepted == 4 && g.over_budget == 3 && g.violations == 1 && g.false_accepts == 2 && g.false_rejects == 1);
-    NEAR(g.violation_rate, 0.25, 1e-15, 0);
-    NEAR(g.false_accept_rate, 2.0 / 3, 1e-15, 0);
-    NEAR(g.false_reject_rate, 1.0 / 3, 1e-15, 0);
-    CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 10, 1, 1.1, &g), VP_OK);
-    CHECK(isnan(g.violation_rate) && g.false_accept_rate == 0 && isnan(g.false_reject_rate));
-    CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 100, 1.2, 1.1, &g), VP_OK);
-    CHECK(g.accepted == 1 && g.false_accepts == 1);
-    CHECK_INT(vp_guardrail_compute(predicted, measured, 0, 100, 1, 1.1, &g), VP_ERR_RANGE);
-    CHECK_INT(vp_guardrail_compute(predicted, measured, 6, (double)NAN, 1, 1.1, &g), VP_ERR_RANGE);
-    CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 100, 0, 1.1, &g), VP_ERR_RANGE);
-    CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 100, 1, 0.9, &g), VP_ERR_RANGE);
-    CHECK_INT(g.accepted, 1);
-}
 int main(void) {
     repeats_asked();
     RUN_TESTS(test_least_squares_golden, test_nonnegative_golden, test_linear, test_signs,
-              test_linear_errors, test_latency_rows, test_latency_weights, test_limits, test_machines, test_latency,
-              test_guardrail);
+              test_linear_errors, test_latency_rows, test_latency_weights, test_limits, test_machines, test_latency);
     return check_done("test_latency");
 }

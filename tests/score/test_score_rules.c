@@ -187,7 +187,6 @@ static void test_score(void) {
     check_case("score: rejections");
     REFUSED("score", 2, "--metric");
     REFUSED("rescore x", 2, "was removed: vlmprof score --predictions");
-    REFUSED("score --metric em --by id", 2, "was removed: vlmprof report --by");
     REFUSED("score --metric em a b", 2, "reads one file");
     REFUSED("score --metric bogus %F/none", 2, "vqa_official");
     REFUSED("score --metric em --clean often", 2, "--clean: unknown value");

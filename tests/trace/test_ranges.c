@@ -290,10 +290,14 @@ static void test_rates(void) {
 }
 
 /* ---- printers */
-static vp_text_buffer buffer_of(char *text, size_t capacity) {
-    vp_text_buffer buffer = {NULL, 0, 0};
-    buffer.text = text; buffer.capacity = capacity;
-    return buffer;
+typedef struct kept_text { char *text; size_t capacity, length_bytes; } kept_text;
+static kept_text buffer_of(char *text, size_t capacity) { return (kept_text){text, capacity, 0}; }
+#define PRINTED(form) (buffer = buffer_of(text, sizeof text), vp_ops_print_##form(&ops, &print, keep_text, &buffer))
+static vp_result keep_text(void *user, const char *text, size_t bytes) {
+    kept_text *kept = (kept_text *)user;
+    if (bytes >= kept->capacity - kept->length_bytes) return VP_ERR_CAPACITY;
+    memcpy(kept->text + kept->length_bytes, text, bytes), kept->text[kept->length_bytes += bytes] = 0;
+    return VP_OK;
 }
 /* Prints the first line that differs, for readable failures. */
 static int same_text(const char *got, const char *want, const char *what) {
@@ -327,7 +331,7 @@ static void golden_case(const vp_json *json, uint32_t at_node, char *names, size
     char sort_by[64], header[64], unit[64];
     const char *key = option_text(json, options, "sort_by", sort_by);
     vp_ops_print_options print = vp_ops_print_options_default();
-    vp_text_buffer buffer = buffer_of(got, sizeof got);
+    kept_text buffer = buffer_of(got, sizeof got);
     vp_ops ops;
     vp_error error;
     print.row_limit = option(json, options, "row_limit", 100);
@@ -340,7 +344,7 @@ static void golden_case(const vp_json *json, uint32_t at_node, char *names, size
     check_note(vp_ops_read_json(&ops, json, table, names, names_bytes, &error) == VP_OK, __FILE__, __LINE__, "%s: %s", error.where, error.text);
     if (key) CHECK_INT(vp_ops_sort(&ops, key), VP_OK);
     got[0] = 0;
-    CHECK_INT((torch ? vp_ops_print_torch : vp_ops_print_cprofile)(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT((torch ? vp_ops_print_torch : vp_ops_print_cprofile)(&ops, &print, keep_text, &buffer), VP_OK);
     CHECK_INT(vp_json_text(json, vp_json_get(json, at_node, "text"), want, sizeof want, NULL), VP_OK);
     CHECK_INT(buffer.length_bytes, strlen(got));
     same_text(got, want, torch ? "torch" : "pstats");
@@ -400,45 +404,35 @@ static vp_result full_sink(void *user, const char *text, size_t bytes) {
 static void test_print_options(void) {
     vp_op rows[2], op = sample("gemm\n\x1b[2J", 1500000, 1000);
     vp_ops_print_options print = vp_ops_print_options_default();
-    char text[4096], small[8];
-    vp_text_buffer buffer = buffer_of(text, sizeof text);
+    char text[4096];
+    kept_text buffer = buffer_of(text, sizeof text);
     vp_ops ops;
     check_case("printers: options, sinks, custom columns");
     vp_ops_init(&ops, rows, 2, VP_OPS_BY_STAGE | VP_OPS_BY_BLOCK | VP_OPS_BY_SHAPE, 0);
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(PRINTED(torch), VP_OK);
     CHECK_INT(buffer.length_bytes, 0);
     op.stage = "prefill"; op.block = 7; op.flops = 3000000; op.bytes = 2000000;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     ops.device_name = "CUDA"; ops.clock = VP_OPS_DEVICE; ops.ceilings.bytes_per_s = 4e12; ops.dropped_calls = 12;
     print.with_rates = 1;
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(PRINTED(torch), VP_OK);
     CHECK(strstr(text, "gemm??[2J") != NULL && !strchr(text, 27)); /* control characters of a name do not reach the terminal */
     CHECK(strstr(text, "Self CUDA") && strstr(text, "Stage") && strstr(text, "prefill") && strstr(text, "Block") && strstr(text, "TFLOP/s"));
     CHECK(strstr(text, "    2000.000         3.000        50.000  \n") != NULL && !strstr(text, "above 100"));
     ops.ceilings.bytes_per_s = 1e12;
-    buffer = buffer_of(text, sizeof text);
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(PRINTED(torch), VP_OK);
     CHECK(strstr(text, "       200.000  \n") && strstr(text, "\n% of ceiling above 100: some of the counted bytes came from caches"));
     print.row_limit = 0; /* the value is not printed */
-    buffer = buffer_of(text, sizeof text);
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(PRINTED(torch), VP_OK);
     CHECK(!strstr(text, "above 100"));
-    print.row_limit = 100;
-    ops.ceilings.bytes_per_s = 4e12;
+    print.row_limit = 100, ops.ceilings.bytes_per_s = 4e12;
     CHECK(strstr(text, "a buffer was full: 12\n") != NULL);
-    buffer = buffer_of(text, sizeof text);
-    CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(PRINTED(cprofile), VP_OK);
     CHECK(strstr(text, "        1    0.000    0.000    0.000    0.000 gemm??[2J [prefill, block 7]\n") != NULL);
     CHECK(strstr(text, "a buffer was full: 12\n") != NULL);
     print.decimals = 6;
-    buffer = buffer_of(text, sizeof text);
-    CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
-    CHECK(strstr(text, "   ncalls     tottime     percall     cumtime     percall filename") != NULL);
-    CHECK(strstr(text, "        1    0.000001    0.000001") != NULL);
-    buffer = buffer_of(small, sizeof small);
-    CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
-    CHECK_INT(buffer.length_bytes, strlen(text));
-    CHECK_INT(strlen(small), 7);
+    CHECK_INT(PRINTED(cprofile), VP_OK);
+    CHECK(strstr(text, "   ncalls     tottime     percall     cumtime     percall filename") && strstr(text, "        1    0.000001    0.000001"));
     for (int i = 0; i < 3; i++) {
         int calls = 5;
         CHECK_INT(i == 0 ? vp_ops_print_torch(&ops, &print, full_sink, &calls)
@@ -446,27 +440,24 @@ static void test_print_options(void) {
         CHECK_INT(calls, -1); /* it is not called again after its failure */
     }
     print.row_limit = -2;
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
+    CHECK_INT(PRINTED(torch), VP_ERR_RANGE);
     print.row_limit = 100;
     CHECK_INT(vp_ops_print_torch(&ops, &print, NULL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_ops_print_cprofile(&ops, &print, NULL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_ops_print_csv(&ops, NULL, NULL), VP_ERR_RANGE);
-    print = vp_ops_print_options_default();
-    print.time_unit = "min";
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
-    print = vp_ops_print_options_default();
-    print.max_name_column_width = 3;
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
-    print = vp_ops_print_options_default();
-    print.decimals = 10;
-    CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
+    print = vp_ops_print_options_default(), print.time_unit = "min";
+    CHECK_INT(PRINTED(torch), VP_ERR_RANGE);
+    print = vp_ops_print_options_default(), print.max_name_column_width = 3;
+    CHECK_INT(PRINTED(torch), VP_ERR_RANGE);
+    print = vp_ops_print_options_default(), print.decimals = 10;
+    CHECK_INT(PRINTED(cprofile), VP_ERR_RANGE);
 }
 /* cases that the golden tables lack: other groups, rows with and without a stack, a row without a primitive call, sums that exceed int64 */
 static void test_print_rest(void) {
     vp_op rows[4], op = sample("<lambda>", 10, 0);
     vp_ops_print_options print = vp_ops_print_options_default();
     char text[8192];
-    vp_text_buffer buffer = buffer_of(text, sizeof text);
+    kept_text buffer = buffer_of(text, sizeof text);
     vp_json_writer w;
     vp_ops ops;
     check_case("printers: parts and steps, rows without a stack, without a primitive call");
@@ -476,12 +467,11 @@ static void test_print_rest(void) {
     op = sample("with a stack", 5, 0);
     op.stage = "*"; op.step = VP_OP_SEVERAL; op.stack_count = 1; op.stack[0].name = "caller";
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(PRINTED(torch), VP_OK);
     CHECK(strstr(text, "       Stage          Part          Step  Source Location  \n") != NULL);
-    CHECK(strstr(text, "             1                     experts            12              \n") != NULL);
-    CHECK(strstr(text, "             1             *                           *  caller      \n") != NULL);
-    buffer = buffer_of(text, sizeof text);
-    CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK(strstr(text, "             1                     experts            12              \n")
+          && strstr(text, "             1             *                           *  caller      \n"));
+    CHECK_INT(PRINTED(cprofile), VP_OK);
     CHECK(strstr(text, "         2 function calls (1 primitive calls) in 0.000 seconds\n") != NULL);
     CHECK(strstr(text, "      1/0    0.000    0.000    0.000          {lambda} [experts, step 12]\n") != NULL);
     CHECK(strstr(text, "        1    0.000    0.000    0.000    0.000 with a stack [*, step *]\n") != NULL);
@@ -489,9 +479,9 @@ static void test_print_rest(void) {
     op = sample("half of all time", INT64_MAX - 1, 0);
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     buffer = buffer_of(text, sizeof text);
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
-    CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
-    CHECK_INT(vp_ops_print_csv(&ops, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
+    CHECK_INT(PRINTED(torch), VP_ERR_RANGE);
+    CHECK_INT(PRINTED(cprofile), VP_ERR_RANGE);
+    CHECK_INT(vp_ops_print_csv(&ops, keep_text, &buffer), VP_ERR_RANGE);
     CHECK_INT(buffer.length_bytes, 0);
     vp_json_writer_init(&w, text, sizeof text, 0);
     CHECK_INT(vp_ops_write_json(&w, &ops), VP_ERR_RANGE);
@@ -500,13 +490,13 @@ static void test_print_rest(void) {
     op.flops = op.bytes = INT64_MAX; op.host_memory_bytes = INT64_MIN;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     print.with_rates = print.with_flops = print.with_memory = 1; print.time_unit = "us";
-    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(PRINTED(torch), VP_OK);
     CHECK(strstr(text, "9223372036854776.0us") != NULL && strstr(text, "-8589934592.00 GB") != NULL);
 }
 static void test_folded(void) {
     vp_op rows[4], op = sample("gemm; fast", 1500, 700);
     char text[1024];
-    vp_text_buffer buffer = buffer_of(text, sizeof text);
+    kept_text buffer = buffer_of(text, sizeof text);
     vp_ops ops;
     check_case("folded stacks: outermost first, the block around the part, no semicolons in names, nothing without self time");
     vp_ops_init(&ops, rows, 4, VP_OPS_BY_PART | VP_OPS_BY_BLOCK, VP_OP_STACK_LIMIT);
@@ -521,25 +511,25 @@ static void test_folded(void) {
     op = sample("idle", 900, 0);
     op.host_self_ns = 0;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
-    CHECK_INT(vp_ops_print_folded(&ops, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(vp_ops_print_folded(&ops, keep_text, &buffer), VP_OK);
     CHECK_TEXT(text, "stage;block 3;dense;gemm, fast 1500\nloop,;block 3;gemm, fast 1500\nstep 900\n");
     ops.clock = VP_OPS_DEVICE;
     buffer = buffer_of(text, sizeof text);
-    CHECK_INT(vp_ops_print_folded(&ops, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(vp_ops_print_folded(&ops, keep_text, &buffer), VP_OK);
     CHECK_TEXT(text, "stage;block 3;dense;gemm, fast 700\nloop,;block 3;gemm, fast 700\n");
     CHECK_INT(vp_ops_print_folded(&ops, NULL, NULL), VP_ERR_RANGE);
 }
 static void test_csv(void) {
     vp_op rows[2], op = sample("a \"quoted\", name", 1500, 0);
     char text[4096];
-    vp_text_buffer buffer = buffer_of(text, sizeof text);
+    kept_text buffer = buffer_of(text, sizeof text);
     vp_ops ops;
     check_case("CSV: quotes, empty fields, one line per row");
     vp_ops_init(&ops, rows, 2, VP_OPS_BY_SHAPE, 1);
     op.dimensions = 2; op.shape[0] = 3; op.shape[1] = 4; op.stack_count = 1; op.stack[0].name = "f"; op.stack[0].file = "x.c"; op.stack[0].line = 5;
     op.bytes = 3000;
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
-    CHECK_INT(vp_ops_print_csv(&ops, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_INT(vp_ops_print_csv(&ops, keep_text, &buffer), VP_OK);
     CHECK_TEXT(text,
                "name,stage,part,block,step,shape,file,line,stack,calls,primitive_calls,host_total_ns,host_self_ns,host_cumulative_ns,host_min_ns,host_max_ns,"
                "device_total_ns,device_self_ns,device_min_ns,device_max_ns,flops,bytes,host_memory_bytes,host_self_memory_bytes,device_memory_bytes,"
