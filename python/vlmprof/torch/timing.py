@@ -400,7 +400,7 @@ class stages:
         return {"family": self.family, "provenance": provenance(self.model, self.device), "requests": [asdict(one) for one in self.requests]}
 
     def save(self, path: Union[str, Path]) -> None:
-        """Writes to_dict() as JSON."""
+        """Writes to_dict() as JSON, for programs of your own (json.load); no command reads it."""
         Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
 
     def __str__(self) -> str:
