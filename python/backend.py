@@ -14,8 +14,7 @@ from typing import Any, Dict
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent
 SOME_DAY = (2020, 1, 1, 0, 0, 0)  # the same input gives the same bytes
-EXTRAS = {"pandas": ["pandas", "matplotlib"], "data": ["pandas", "pyarrow"], "conform": ["numpy"],
-          "torch": ["torch>=2.1", "transformers>=4.50", "pillow"]}
+EXTRAS = {"pandas": ["pandas", "matplotlib"], "data": ["pandas", "pyarrow"], "conform": ["numpy"], "torch": ["torch>=2.1", "transformers>=4.50", "pillow"]}
 
 
 def version() -> str:
@@ -27,8 +26,7 @@ def version() -> str:
 
 def metadata(licences: bool = False) -> str:
     lines = ["Metadata-Version: 2.1", "Name: vlmprof", f"Version: {version()}",
-             "Summary: Profiler of vision-language models: stage times, image tokens, latency and accuracy, of "
-             "checkpoints, servers and torch models", "License: MIT"]
+             "Summary: Profiler of vision-language models: stage times, image tokens, latency and accuracy, of checkpoints, servers and torch models", "License: MIT"]
     lines += ["License-File: LICENSE", "License-File: THIRD-PARTY.txt"] if licences else []
     lines.append("Requires-Python: >=3.9")
     for extra, needs in EXTRAS.items():
@@ -38,8 +36,7 @@ def metadata(licences: bool = False) -> str:
 
 
 def package_files() -> Dict[str, bytes]:
-    return {str(path.relative_to(HERE)): path.read_bytes() for path in sorted(HERE.glob("vlmprof/**/*"))
-            if path.suffix == ".py" or path.name == "py.typed"}
+    return {str(path.relative_to(HERE)): path.read_bytes() for path in sorted(HERE.glob("vlmprof/**/*")) if path.suffix == ".py" or path.name == "py.typed"}
 
 
 def write_wheel(output: Any, tag: str, files: Dict[str, bytes], licences: bool = False) -> str:

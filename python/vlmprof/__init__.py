@@ -11,7 +11,7 @@ pandas, pyarrow, numpy, matplotlib, torch only where a module needs them."""
 from typing import Any
 
 from .commands import CommandError, PlatformError, audit, compare, program, run, sweep, version
-from .counts import Count, count, count_tokens, families, tokens_of
+from .counts import count_tokens, families, tokens_of
 
 
 def __getattr__(name: str) -> Any:
@@ -23,5 +23,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'vlmprof' has no attribute {name!r}")
 
 
-__all__ = ["CommandError", "Count", "PlatformError", "audit", "compare", "count", "count_tokens", "families", "front",
-           "load", "load_trace", "program", "run", "sweep", "tokens_of", "version"]
+__all__ = ["CommandError", "PlatformError", "audit", "compare", "count_tokens", "families", "front", "load", "load_trace", "program", "run", "sweep", "tokens_of",
+           "version"]

@@ -4,5 +4,4 @@ import sys
 
 from .commands import program
 
-path = program()
-os.execv(path, [path, *sys.argv[1:]])
+os.execv(program(), [program(), *sys.argv[1:]])

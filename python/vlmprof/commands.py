@@ -47,8 +47,7 @@ def program() -> str:
         if not os.access(named, os.X_OK) or os.path.isdir(named):
             raise FileNotFoundError(f"VLMPROF={named}: there is no such program")
         return named
-    found = next((str(path) for path in _candidates() if path.is_file() and os.access(path, os.X_OK)),
-                 None) or shutil.which("vlmprof")
+    found = next((str(path) for path in _candidates() if path.is_file() and os.access(path, os.X_OK)), None) or shutil.which("vlmprof")
     if not found:
         raise FileNotFoundError("the program vlmprof was not found: set VLMPROF=/path/of/vlmprof, put it in PATH, or "
                                 "build it in the checkout that this package came from (make); `make wheel` includes it")
@@ -73,9 +72,8 @@ def _printed(args: Words, ok: Sequence[int] = (0,)) -> str:
         done = subprocess.run([path, *words], capture_output=True, check=False)
     except OSError as error:
         if error.errno == errno.ENOEXEC:
-            raise PlatformError(f"{path} is for another system or processor; vlmprof has binaries for Linux with glibc "
-                                f"2.28 or later on x86_64 and aarch64, and this is {sys.platform} on "
-                                f"{platform.machine()}. Build it from source: make, then set VLMPROF") from None
+            raise PlatformError(f"{path} is for another system or processor; vlmprof has binaries for Linux with glibc 2.28 or later on x86_64 and aarch64, and this is "
+                                f"{sys.platform} on {platform.machine()}. Build it from source: make, then set VLMPROF") from None
         raise
     if done.returncode not in ok:
         raise CommandError(done.returncode, done.stderr.decode(errors="replace"))
@@ -89,8 +87,7 @@ def version() -> str:
 
 
 def run(args: Words, ok: Sequence[int] = (0,), lines: bool = False) -> Any:
-    """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p",
-    "What?", "--synthetic", "tiny"]).
+    """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p", "What?", "--synthetic", "tiny"]).
 
     ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise. lines: the
     command prints an object a line. What the program says on stderr, such as warnings, goes to sys.stderr."""
@@ -105,8 +102,8 @@ def sweep(output_dir: Union[str, os.PathLike[str]], **options: Any) -> Any:
 
 
 def audit(endpoint: str, endpoint_model: str, **options: Any) -> Any:
-    """`vlmprof audit`: does a server count image tokens by its model's rule? audit("http://127.0.0.1:8000", "NAME",
-    family="qwen3-vl"). A verdict "different" is a result, not an error."""
+    """`vlmprof audit`: does a server count image tokens by its model's rule? audit("http://127.0.0.1:8000", "NAME", family="qwen3-vl"). A verdict "different" is a
+    result, not an error."""
     return run(["audit", "--endpoint", endpoint, "--endpoint_model", endpoint_model, *_words(options)], ok=(0, 1))
 
 

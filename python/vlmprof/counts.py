@@ -4,22 +4,9 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Iterable, List, Tuple, Union
 
 from . import commands
-
-
-class Count(NamedTuple):
-    """What an image costs in a family; None: the rule has no such number."""
-    total_tokens: int  # what the processor puts in the place of the image
-    feature_tokens: Optional[int]  # from the vision tower
-    separator_tokens: Optional[int]
-    marker_tokens: Optional[int]
-    views: Optional[int]  # images that the vision tower sees, the global view included
-    rows: Optional[int]  # of patches, tokens or tiles
-    cols: Optional[int]
-    resized_width_px: Optional[int]
-    resized_height_px: Optional[int]
 
 
 @functools.cache
@@ -32,8 +19,7 @@ def families() -> List[str]:
 def _tile(images: Tuple[str, ...], family: str, settings: Tuple[Tuple[str, Any], ...]) -> List[Any]:
     if not isinstance(family, str):
         raise TypeError(f"family: expected a name, not {family!r}")
-    words = [word for key, value in settings
-             for word in (f"--{key}", str(value).lower() if isinstance(value, bool) else str(value))]
+    words = [word for key, value in settings for word in (f"--{key}", str(value).lower() if isinstance(value, bool) else str(value))]
     try:
         rows = commands.run(["tile", *images, "--family", family, *words])
     except commands.CommandError as error:
@@ -44,8 +30,13 @@ def _tile(images: Tuple[str, ...], family: str, settings: Tuple[Tuple[str, Any],
     return rows
 
 
-def count(family: str, width_px: int, height_px: int, **settings: Any) -> Count:
-    """All numbers of one image. Arguments as for count_tokens."""
+def count_tokens(family: str, width_px: int, height_px: int, **settings: Any) -> int:
+    """Tokens of one image in a family's prompt: count_tokens("qwen3-vl", 1920, 1080, max_pixels=1003520). For many, tokens_of is faster: it starts the program once.
+    All numbers of an image: vlmprof.run(["tile", "1920x1080", "--family", "qwen3-vl"]).
+
+    family:   a name, alias or model_type (families())
+    settings: keys of the model's own configuration; the published checkpoints' values are the default
+    Raises ValueError with the reason: an unknown family or key, a value or size that the rule refuses."""
     for name, side in (("width_px", width_px), ("height_px", height_px)):
         try:
             operator.index(side)
@@ -53,20 +44,7 @@ def count(family: str, width_px: int, height_px: int, **settings: Any) -> Count:
             raise TypeError(f"{name}: expected a whole number, not {side!r}") from None
         if not 0 < side < 2**31:
             raise ValueError(f"{name}: expected 1 to {2**31 - 1}, not {side}")
-    row = _tile((f"{width_px}x{height_px}",), family, tuple(settings.items()))[0]
-    return Count(row["total_tokens"], row.get("feature_tokens"), row.get("separator_tokens"), row.get("marker_tokens"),
-                 row.get("tiles_with_global"), row.get("rows"), row.get("cols"), row.get("resized_width"),
-                 row.get("resized_height"))
-
-
-def count_tokens(family: str, width_px: int, height_px: int, **settings: Any) -> int:
-    """Tokens of one image in a family's prompt: count_tokens("qwen3-vl", 1920, 1080, max_pixels=1003520). For many
-    images tokens_of is faster: it starts the program once.
-
-    family:   a name, alias or model_type (families())
-    settings: keys of the model's own configuration; the published checkpoints' values are the default
-    Raises ValueError with the reason: an unknown family or key, a value or size that the rule refuses."""
-    return count(family, width_px, height_px, **settings).total_tokens
+    return int(_tile((f"{width_px}x{height_px}",), family, tuple(settings.items()))[0]["total_tokens"])
 
 
 def _operand(image: Any) -> str:
@@ -80,12 +58,10 @@ def _operand(image: Any) -> str:
         size = shape[1], shape[0]
     if isinstance(size, (tuple, list)) and len(size) == 2:
         return f"{int(size[0])}x{int(size[1])}"
-    raise TypeError(f"{type(image).__name__}: expected a path, (width, height), a PIL picture or an array [height, "
-                    "width, channels]")
+    raise TypeError(f"{type(image).__name__}: expected a path, (width, height), a PIL picture or an array [height, width, channels]")
 
 
 def tokens_of(images: Iterable[Union[str, os.PathLike[str], Any]], family: str, **settings: Any) -> List[int]:
-    """Tokens of each image: paths of files (read by the program, turned as EXIF says), (width, height) pairs, PIL
-    pictures, arrays [height, width, ..]."""
+    """Tokens of each image: paths of files (read by the program, turned as EXIF says), (width, height) pairs, PIL pictures, arrays [height, width, ..]."""
     operands = tuple(_operand(image) for image in images)
     return [row["total_tokens"] for row in _tile(operands, family, tuple(settings.items()))] if operands else []

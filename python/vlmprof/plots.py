@@ -38,13 +38,11 @@ def _pyplot() -> Any:
 
 
 def _names(configurations: pd.DataFrame) -> List[str]:
-    return [name.replace(", top_k ", " k").replace(", num_active_blocks ", " b")
-            for name in results.names_of(configurations)]
+    return [name.replace(", top_k ", " k").replace(", num_active_blocks ", " b") for name in results.names_of(configurations)]
 
 
 def _legend(figure: Any, panel: Any, columns: int) -> None:
-    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncol=columns, fontsize=7,
-                  columnspacing=0.8, handlelength=1.2)
+    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncol=columns, fontsize=7, columnspacing=0.8, handlelength=1.2)
 
 
 def _label(panel: Any, points: List[Any]) -> None:
@@ -61,8 +59,8 @@ def _label(panel: Any, points: List[Any]) -> None:
 
 
 def front(configurations: pd.DataFrame, latency: str = "T_total_p50", figure: Any = None) -> Any:
-    """Accuracy against latency, a panel for each data set that has both; the front as steps, its members named by their
-    knobs. figure, here and below: the matplotlib figure or subfigure to draw in."""
+    """Accuracy against latency, a panel for each data set that has both; the front as steps, its members named by their knobs. figure, here and below: the matplotlib
+    figure or subfigure to draw in."""
     plt, names = _pyplot(), dict(zip(configurations.index, _names(configurations)))
     known = configurations.dropna(subset=[latency, "accuracy"])
     sets, drawn = list(known["dataset_name"].unique()), []
@@ -74,16 +72,12 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50", figure: An
         for panel, dataset in zip(figure.subplots(1, len(sets), squeeze=False)[0], sets):
             points = known[known["dataset_name"] == dataset]
             best = results.front(points, latency)
-            for part, at, mark, label in ((points.drop(best.index), 0, "o", "other configurations"),
-                                          (best, 1, "D", "Pareto front")):
-                ends = [(sign * (part[end] - part["accuracy"])).clip(lower=0).fillna(0)
-                        for sign, end in ((-1, "accuracy_low"), (1, "accuracy_high"))]
-                panel.errorbar(part[latency], part["accuracy"], yerr=ends, fmt=mark, ms=4, color=COLOURS[at],
-                               elinewidth=0.6, alpha=0.6 + 0.4 * at, label=label)
+            for part, at, mark, label in ((points.drop(best.index), 0, "o", "other configurations"), (best, 1, "D", "Pareto front")):
+                ends = [(sign * (part[end] - part["accuracy"])).clip(lower=0).fillna(0) for sign, end in ((-1, "accuracy_low"), (1, "accuracy_high"))]
+                panel.errorbar(part[latency], part["accuracy"], yerr=ends, fmt=mark, ms=4, color=COLOURS[at], elinewidth=0.6, alpha=0.6 + 0.4 * at, label=label)
             panel.set(title=dataset, xlabel=latency.replace("_p50", ", median [ms]"), ylabel="accuracy", ymargin=0.12)
             (left, right), own = panel.get_xlim(), [names[index] for index in best.index]
-            panel.step([*best[latency], right], [*best["accuracy"], best["accuracy"].iloc[-1]], where="post",
-                       color=COLOURS[1], lw=1.2)
+            panel.step([*best[latency], right], [*best["accuracy"], best["accuracy"].iloc[-1]], where="post", color=COLOURS[1], lw=1.2)
             room = min(0.5, 6.5 * len(own[0]) / (figure.bbox.width / len(sets) / figure.dpi * 72))  # of its name
             panel.set_xlim(left - (right - left) * room, right)
             panel.set_xticks([tick for tick in panel.get_xticks() if 0 <= tick <= right])
@@ -123,8 +117,8 @@ def stages(configurations: pd.DataFrame, samples: pd.DataFrame, figure: Any = No
 
 
 def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.DataFrame:
-    """For each two values of a knob, over the configurations that differ in nothing else: the ratio of the latencies
-    (geometric mean) and the difference of the accuracies in points."""
+    """For each two values of a knob, over the configurations that differ in nothing else: the ratio of the latencies (geometric mean) and the difference of the
+    accuracies in points."""
     pandas = results.need_pandas()
     knobs, rows = results.knobs_of(configurations), []
     for knob in knobs:
@@ -149,8 +143,7 @@ def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
     with plt.rc_context(STYLE):
         figure, panels = plt.subplots(1, 2, figsize=(COLUMN_INCHES * 2, 0.9 + 0.26 * max(len(table), 1)), sharey=True)
         colours = [COLOURS[number % 8] for number in table.groupby("knob", sort=False).ngroup()]
-        for panel, values, title in zip(panels, (100 * (table["ratio"] - 1), table["points"]), (
-                latency.replace("_p50", ", median [%]"), "accuracy [points]")):
+        for panel, values, title in zip(panels, (100 * (table["ratio"] - 1), table["points"]), (latency.replace("_p50", ", median [%]"), "accuracy [points]")):
             bars = panel.barh(table["knob"] + ": " + table["step"], values, color=colours, height=0.6)
             panel.bar_label(bars, [f"{value:+.1f}" for value in values], padding=3, fontsize=7)
             panel.axvline(0, color="0.3", lw=0.6)
@@ -161,8 +154,8 @@ def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
 
 
 def policy(document: Union[results.PathLike, Dict[str, Any]], figure: Any = None) -> Any:
-    """The result of `vlmprof policy --json`: a file, or what vlmprof.run(["policy", folder]) returned: accuracy over the
-    budgets; with --budget_ms points with 95 % intervals. Policies beyond their budget are left out."""
+    """The result of `vlmprof policy --json`: a file, or what vlmprof.run(["policy", folder]) returned: accuracy over the budgets; with --budget_ms points with 95 %
+    intervals. Policies beyond their budget are left out."""
     found = document if isinstance(document, dict) else json.loads(Path(document).read_text(encoding="utf-8"))
     if found.get("schema") != "vlmprof-policy-1":
         raise ValueError("policy: expected the output of vlmprof policy --json")
@@ -192,8 +185,7 @@ def draw(folder: results.PathLike, output: results.PathLike, ending: str = "pdf"
     """Draws the figures of a folder of result files; returns their files."""
     configurations, samples = results.load(folder)
     Path(output).mkdir(parents=True, exist_ok=True)
-    figures = {"front": front(configurations), "stages": stages(configurations, samples),
-               "effects": effects(configurations)}
+    figures = {"front": front(configurations), "stages": stages(configurations, samples), "effects": effects(configurations)}
     for name, figure in figures.items():
         figure.savefig(Path(output) / f"{name}.{ending}", dpi=200)
         _pyplot().close(figure)
@@ -201,8 +193,7 @@ def draw(folder: results.PathLike, output: results.PathLike, ending: str = "pdf"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m vlmprof.plots", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m vlmprof.plots", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="result files of vlmprof sweep")
     parser.add_argument("-o", "--output", default="figures", help="folder for the figures (default %(default)s)")
     parser.add_argument("--format", choices=("pdf", "png", "svg"), default="pdf")

@@ -2,9 +2,8 @@
 
     configurations, samples = vlmprof.load("build/demo")
 
-A folder of result files (samples/result.schema.json) becomes two tables: one row for each configuration, one for each
-sample. The columns are what the files have: settings, which come before the accuracy, every P50 of latency, and the
-fields of the samples' records. A knob is a setting that differs between the files. vlmprof.plots draws them."""
+A folder of result files (samples/result.schema.json) becomes two tables: one row for each configuration, one for each sample. The columns are what the files have:
+settings, which come before the accuracy, every P50 of latency, and the fields of the samples' records. A knob is a setting that differs between the files."""
 from __future__ import annotations
 
 import gzip
@@ -21,27 +20,24 @@ if TYPE_CHECKING:
 
 PathLike = Union[str, Path]
 LEFT_OUT = ("Trace", "cuda_sync", "cuda_event", "mtia_insight", "gpu_user_annotation", "", "aten::is_leaf",
-            "aten::output_nr", "aten::_version", "profiler::_record_function_enter",
-            "profiler::_record_function_enter_new", "profiler::_record_function_exit")
+            "aten::output_nr", "aten::_version", "profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit")
 OUTSIDE = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset", "mtia_ccp_events", "mtia_workloadd",
            "cuda_profiler_range", "hpu_op", "xpu", "collective_comm", "overhead", "thread_span")  # in no other slice
 OURS = re.compile("T_|TTFT|stage_|accuracy(_low|_high)?$|(samples|file|id|dataset_name)$")
-BOOKKEEPING = {"schema", "plan", "status", "num_ok", "num_failed", "num_missing", "data_hash", "latency_stats",
-               "per_sample_results"}  # no settings
+BOOKKEEPING = {"schema", "plan", "status", "num_ok", "num_failed", "num_missing", "data_hash", "latency_stats", "per_sample_results"}  # no settings
 
 
 def need_pandas() -> Any:
     try:
         import pandas
     except ImportError:
-        raise ImportError("tables need pandas: pip install pandas (or \"vlmprof[pandas]\"); without it "
-                          "vlmprof.run([\"report\", folder]) returns a dict") from None
+        raise ImportError("tables need pandas: pip install pandas (or \"vlmprof[pandas]\"); without it vlmprof.run([\"report\", folder]) returns a dict") from None
     return pandas
 
 
 def files_of(folder: PathLike) -> Iterator[Tuple[Path, Dict[str, Any]]]:
-    """A folder's result files, or one file. Other JSON, such as reports, is skipped. A file without "schema" comes
-    from an engine of its own (vlmprof help library) and counts as a result file too."""
+    """A folder's result files, or one file. Other JSON, such as reports, is skipped. A file without "schema" comes from an engine of its own (vlmprof help library) and
+    counts as a result file too."""
     folder = Path(folder)
     for path in [folder] if folder.is_file() else sorted(folder.glob("*.json")):
         try:
@@ -83,8 +79,7 @@ def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
     """
     head = [key for key in itertools.takewhile("accuracy".__ne__, result) if key not in BOOKKEEPING]
     parts = {key: result[key] for key in head if isinstance(result[key], (dict, list)) and not re.match("T_|TTFT", key)}
-    settings = {f"knobs.{key}" if OURS.match(key) and key != "dataset_name" else key: result[key] for key in head
-                if not isinstance(result[key], (dict, list))}
+    settings = {f"knobs.{key}" if OURS.match(key) and key != "dataset_name" else key: result[key] for key in head if not isinstance(result[key], (dict, list))}
     taken = {*settings, *(key for row in result.get("per_sample_results", []) for key in row)}
     for key, part in {"knobs": result.get("knobs", {}), **parts}.items():
         for name, value in part.items() if isinstance(part, dict) else [("", part)]:
@@ -95,8 +90,8 @@ def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def knobs_of(configurations: pd.DataFrame) -> List[str]:
-    """The settings that differ between the configurations: those that name them. A part of an object, such as a tier's
-    range, only if it tells apart what the others do not."""
+    """The settings that differ between the configurations: those that name them. A part of an object, such as a tier's range, only if it tells apart what the others do
+    not."""
     knobs = ["dataset_name"]
     for name in sorted(configurations.attrs.get("settings", []), key=lambda name: name.endswith("]")):
         base = knobs if name.endswith("]") else knobs[:1]
@@ -106,8 +101,8 @@ def knobs_of(configurations: pd.DataFrame) -> List[str]:
 
 
 def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
-    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are ms; what was
-    not measured is NaN. Raises FileNotFoundError for a folder without result files."""
+    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are ms; what was not measured is NaN. Raises FileNotFoundError for
+    a folder without result files."""
     pandas = need_pandas()
     configurations, samples, names = [], [], {}
     for path, result in files_of(folder):
@@ -124,8 +119,7 @@ def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
             record = row.get("metadata") or {}
             fields = {f"metadata.{key}" if key in {**own, **settings} or OURS.match(key) else key: value
                       for key, value in record.items() if key != "id" and not isinstance(value, (dict, list))}
-            samples.append({**fields, **own, **stages, **settings, "id": record.get("id", row.get("sample_id")),
-                            "file": path.name})
+            samples.append({**fields, **own, **stages, **settings, "id": record.get("id", row.get("sample_id")), "file": path.name})
     if not configurations:
         raise FileNotFoundError(f"{folder}: the folder contains no result files of vlmprof sweep")
     tables = pandas.DataFrame(configurations), pandas.DataFrame(samples)
@@ -140,10 +134,8 @@ def names_of(configurations: pd.DataFrame) -> List[str]:
     """A name for each configuration, from the knobs that differ: "low, top_k 2"."""
     knobs, names = knobs_of(configurations), []
     for text in ("{1}", "{0} {1!r}"):  # the second if two names would be equal
-        names = [", ".join(text.format(knob, value) if isinstance(value, str) else
-                           f"{knob} {value:g}" if float(f"{value:g}") == value else f"{knob} {value}"
-                           for knob, value in row[knobs].dropna().items()) or str(row["dataset_name"])
-                 for _, row in configurations.iterrows()]
+        names = [", ".join(text.format(knob, value) if isinstance(value, str) else f"{knob} {value:g}" if float(f"{value:g}") == value else f"{knob} {value}"
+                           for knob, value in row[knobs].dropna().items()) or str(row["dataset_name"]) for _, row in configurations.iterrows()]
         if len(set(zip(names, configurations["dataset_name"]))) == len(names):
             break
     return names
@@ -158,12 +150,10 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.Data
     [0.5, 0.9]
     """
     if not hasattr(configurations, "dropna"):
-        raise TypeError(f"front needs the table of configurations, not {type(configurations).__name__}: "
-                        "front(vlmprof.load(folder)[0])")
+        raise TypeError(f"front needs the table of configurations, not {type(configurations).__name__}: front(vlmprof.load(folder)[0])")
     best: Dict[Any, float] = {}  # the best accuracy of a data set so far
     kept = []
-    ordered = configurations.dropna(subset=[latency, "accuracy"]).sort_values([latency, "accuracy"],
-                                                                              ascending=[True, False])
+    ordered = configurations.dropna(subset=[latency, "accuracy"]).sort_values([latency, "accuracy"], ascending=[True, False])
     for index, row in ordered.iterrows():
         if row["accuracy"] > best.get(row["dataset_name"], float("-inf")):
             best[row["dataset_name"]] = row["accuracy"]
@@ -172,8 +162,8 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.Data
 
 
 def _nest(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Gives slices, in the order of their threads and times, their parent and the time that inner ones cover. Returns
-    them without those that are the only one in another of their name, which are one with it."""
+    """Gives slices, in the order of their threads and times, their parent and the time that inner ones cover. Returns them without those that are the only one in another
+    of their name, which are one with it."""
     around: List[Dict[str, Any]] = []
     for row in rows:
         row.update(parent=None, inner=0, covered=0, until=row["begin"], end=row["begin"] + row["ns"])
@@ -196,9 +186,8 @@ def _nest(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 
 def load_trace(path: PathLike) -> pd.DataFrame:
-    """A row for each slice: name, where it ran, start, duration and self time [us], its args; parent: the row of
-    the operation or, in traces with stacks, the Python function around it. Self times are those of `vlmprof trace`:
-    time of a stage or step outside its operations is its own. Steps are named ProfilerStep*."""
+    """A row for each slice: name, where it ran, start, duration and self time [us], its args; parent: the row of the operation or, in traces with stacks, the Python
+    function around it. Self times are those of `vlmprof trace`: time of a stage or step outside its operations is its own. Steps are named ProfilerStep*."""
     pandas = need_pandas()
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         trace = json.load(file, parse_float=Decimal, strict=False)  # a float has too few digits for a time in ns
@@ -207,27 +196,22 @@ def load_trace(path: PathLike) -> pd.DataFrame:
     for event in trace if isinstance(trace, list) else trace["traceEvents"]:
         name, kind, args = event.get("name", "").partition("\0")[0], event.get("cat") or "cpu_op", event.get("args", {})
         times = [event[key] for key in ("ts", "dur") if isinstance(event.get(key), (int, Decimal))]
-        if event.get("ph") != "X" or len(times) < 2 or times[1] < 0 or kind in LEFT_OUT or name in LEFT_OUT \
-                or is_ours and name.startswith("end of ProfilerStep#"):
+        if event.get("ph") != "X" or len(times) < 2 or times[1] < 0 or kind in LEFT_OUT or name in LEFT_OUT or is_ours and name.startswith("end of ProfilerStep#"):
             continue
         name = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
         begin, ns = (int((Decimal(time) * 1000).to_integral_value(ROUND_HALF_UP)) for time in times)
         own = args.get("External id", args.get("external id", 0))
         rows.append({"name": re.sub(r"\[\d+\]$", "", name) if is_ours else name,  # decode[0], decode[1], .. are one
                      "kind": kind, "track": (event.get("pid", "-"), event.get("tid", "-")), "begin": begin, "ns": ns,
-                     "args": {key: float(one) if isinstance(one, Decimal) else one for key, one in args.items()},
-                     "id": own if own != args.get("correlation", 0) else 0})
+                     "args": {key: float(one) if isinstance(one, Decimal) else one for key, one in args.items()}, "id": own if own != args.get("correlation", 0) else 0})
     if not rows:
         raise ValueError(f"{path}: the file contains no operations")
-    owners = {(row["track"][0], row["id"]): row["track"] for row in reversed(rows)
-              if row["id"] and row["kind"] in ("cpu_op", "Operator", "user_annotation")}
+    owners = {(row["track"][0], row["id"]): row["track"] for row in reversed(rows) if row["id"] and row["kind"] in ("cpu_op", "Operator", "user_annotation")}
     for row in rows:  # a call of the driver belongs to the thread of its operation
         if re.search("._runtime$|._driver$|^Runtime$", row["kind"]):
             row["track"] = owners.get((row["track"][0], row["id"]), row["track"])
     rows = _nest(sorted(rows, key=lambda row: ([str(one) for one in row["track"]], row["begin"], -row["ns"])))
     places = {id(row): place for place, row in enumerate(rows)}
     return pandas.DataFrame([{
-        "name": row["name"], "kind": row["kind"], "pid": row["track"][0], "tid": row["track"][1],
-        "start_us": row["begin"] / 1000, "duration_us": row["ns"] / 1000, "args": row["args"],
-        "self_us": (row["ns"] - row["covered"]) / 1000, "parent": places.get(id(row["parent"]))}
-        for row in rows]).astype({"parent": "Int64"})
+        "name": row["name"], "kind": row["kind"], "pid": row["track"][0], "tid": row["track"][1], "start_us": row["begin"] / 1000, "duration_us": row["ns"] / 1000,
+        "args": row["args"], "self_us": (row["ns"] - row["covered"]) / 1000, "parent": places.get(id(row["parent"]))} for row in rows]).astype({"parent": "Int64"})

@@ -48,8 +48,7 @@ def score_of(results: Dict[str, Any], metric: Optional[str] = None) -> float:
     return next(iter(known.values()))
 
 
-def by_lmms(folder: Union[str, os.PathLike[str]], name: str, metric: Optional[str] = None,
-            scale: float = 1) -> List[Dict[str, Any]]:
+def by_lmms(folder: Union[str, os.PathLike[str]], name: str, metric: Optional[str] = None, scale: float = 1) -> List[Dict[str, Any]]:
     """Scores of a task of lmms-eval. An answer belongs to the document at its id, as vlmprof.data numbers them."""
     from .data import lmms
     task = lmms.load_task(name)
@@ -58,19 +57,16 @@ def by_lmms(folder: Union[str, os.PathLike[str]], name: str, metric: Optional[st
     for one in commands.run(["score", "--predictions", folder], lines=True):
         place = one["id"] if isinstance(one["id"], int) else one["sample_id"]
         if not isinstance(place, int) or place >= len(docs):
-            raise ScoreError(f"sample {one['id']}: lmms:{name} has only {len(docs)} documents; were the data made "
-                             f"by python -m vlmprof.data lmms:{name}?")
+            raise ScoreError(f"sample {one['id']}: lmms:{name} has only {len(docs)} documents; were the data made by python -m vlmprof.data lmms:{name}?")
         value = score_of(task.process_results(docs[place], [one["prediction"]]), metric) / scale
         if not 0 <= value <= 1:  # NaN too
-            raise ScoreError(f"sample {one['id']} of {one['config']}: the score is {value:g}; expected 0 to 1 (--scale "
-                             "divides it)")
+            raise ScoreError(f"sample {one['id']} of {one['config']}: the score is {value:g}; expected 0 to 1 (--scale divides it)")
         scores.append({"id": one["id"], "config": one["config"], "score": value})
     return scores
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m vlmprof.scores", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m vlmprof.scores", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", help="a folder of result files, or one of them")
     parser.add_argument("--lmms", metavar="TASK", required=True, help="the task of lmms-eval that scores")
     parser.add_argument("--metric", help="which of the task's scores")
@@ -79,13 +75,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
     given = parser.parse_args(arguments)
     try:
         scores = by_lmms(given.results, given.lmms, given.metric, given.scale)
-        Path(given.output).write_text("".join(json.dumps(score, ensure_ascii=False) + "\n" for score in scores),
-                                      encoding="utf-8")
+        Path(given.output).write_text("".join(json.dumps(score, ensure_ascii=False) + "\n" for score in scores), encoding="utf-8")
     except (ValueError, OSError, commands.CommandError) as error:  # DataError and ScoreError are ValueErrors
         print(f"vlmprof.scores: {error}", file=sys.stderr)
         return 3
-    print(f"{len(scores)} scores, mean {sum(one['score'] for one in scores) / max(1, len(scores)):.4f}",
-          file=sys.stderr)
+    print(f"{len(scores)} scores, mean {sum(one['score'] for one in scores) / max(1, len(scores)):.4f}", file=sys.stderr)
     return 0 if scores else 1
 
 

@@ -6,4 +6,4 @@ from transformers import SmolVLMForConditionalGeneration
 from measure import measure
 
 measure(SmolVLMForConditionalGeneration, "HuggingFaceTB/SmolVLM2-500M-Video-Instruct", "results-smolvlm",
-        longest_edge=[512, 2048])
+        longest_edge=[512, 1024])

@@ -10,10 +10,9 @@ if ! "$python" -c 'import torch, transformers, PIL' 2>"$work/missing"; then
     echo "test_torch: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-goldens=../shared/goldens/othermodels
-[ -d "$goldens" ] || { goldens=; echo "skipped: checkpoints of the families: no $goldens here"; }
-VLMPROF=$(realpath "$PROGRAM") PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1 \
-    "$python" tests/python/stages.py "$work" $goldens >"$work/stages" 2>&1
+[ -d "${goldens=../shared/goldens/othermodels}" ] || { goldens=; echo "skipped: checkpoints of the families: no $goldens here"; }
+export VLMPROF=$(realpath "$PROGRAM") PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1
+"$python" tests/python/stages.py "$work" $goldens >"$work/stages" 2>&1
 grep -E '^(FAILED|skipped)' "$work/stages"
 counts=$(grep -oE '^stages: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/stages") || tail -n 5 "$work/stages"
 read -r _ passed _ failed _ skipped _ <<<"${counts:-stages: 0 passed, 1 failed, 0 skipped}"
@@ -24,13 +23,11 @@ for sample in samples/torch/*.py; do
     name=$(basename "$sample" .py)
     if [ -z "$goldens" ]; then "$python" -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$sample"
     else
-        VLMPROF=$(realpath "$PROGRAM") PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 \
-            "$python" "$sample" "$goldens/$(folder_of "$name")/checkpoint" "$work/$name" >"$work/printed" 2>&1 && "$PROGRAM" report "$work/$name" >"$work/report" 2>&1
+        "$python" "$sample" "$goldens/$(folder_of "$name")/checkpoint" "$work/$name" >"$work/printed" 2>&1 && "$PROGRAM" report "$work/$name" >"$work/report" 2>&1
     fi
     if [ $? -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $sample"; tail -n 3 "$work/printed"; fi
 done
 # the program of README prints what README quotes; the one of the guide runs
-export VLMPROF=$(realpath "$PROGRAM") PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1
 sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$work/readme.py"
 sed -nE "/^    (import|def )/,/^[^ ]/s/^    //p; /^$/p" cli/guides/torch.txt | sed "s|build/|$work/|" >"$work/guide.py"
 check "README's program runs" "$python" "$work/readme.py" && cp "$work/out" "$work/printed"

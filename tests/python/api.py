@@ -24,8 +24,6 @@ equal("version", printed("--version").split()[1], vlmprof.__version__)
 check("66 families and more", len(vlmprof.families()) >= 66, len(vlmprof.families()))
 equal("a setting", vlmprof.count_tokens("qwen3-vl", 1920, 1080, max_pixels=200704),
       json.loads(printed("tile", "1920x1080", "--family", "qwen3-vl", "--max_pixels", "200704", "--json"))[0]["total_tokens"])
-whole = vlmprof.count("internvl3", 640, 480)
-equal("all numbers of an image", (whole.views, whole.rows, whole.cols, whole.total_tokens), (13, 3, 4, 3330))
 
 
 class Picture:
@@ -41,7 +39,6 @@ equal("tokens_of a pair, a picture, an array, a file", vlmprof.tokens_of([(640, 
 refused("an unknown family", ValueError, "unknown family", lambda: vlmprof.count_tokens("nope", 1, 1))
 refused("an unknown setting names the nearest", ValueError, "the nearest is max_pixels", lambda: vlmprof.count_tokens("qwen3-vl", 64, 64, max_pixel=3))
 refused("a side of 0", ValueError, "width_px: expected 1 to 2147483647, not 0", lambda: vlmprof.count_tokens("qwen3-vl", 0, 64))
-refused("a side that is too long", ValueError, "height_px: expected 1 to 2147483647, not 1099511627776", lambda: vlmprof.count_tokens("qwen3-vl", 64, 2**40))
 refused("a side that is no whole number", TypeError, "width_px: expected a whole number, not 1920.5", lambda: vlmprof.count_tokens("qwen3-vl", 1920.5, 64))
 refused("a family that is no name", TypeError, "family: expected a name, not None", lambda: vlmprof.count_tokens(None, 64, 64))
 refused("what is no image", TypeError, "expected a path", lambda: vlmprof.tokens_of([7], "qwen3-vl"))
@@ -56,13 +53,11 @@ with contextlib.redirect_stderr(io.StringIO()) as said:
                           num_runs_per_sample=1, max_new_tokens=2)
 check("what the program says is not hidden", "2 configurations, 6 points" in said.getvalue(), said.getvalue())
 equal("sweep has both configurations", len(wrote["configurations"]), 2)
-verdict = vlmprof.compare(work / "sweep", work / "sweep", quiet=True)
-check("compare returns a dict", isinstance(verdict, dict) and "verdict" in json.dumps(verdict), verdict)
-refused("a usage error has the program's words", vlmprof.CommandError, "unexpected", lambda: vlmprof.run(["info", "x"]))
+check("compare returns a dict", "verdict" in vlmprof.compare(work / "sweep", work / "sweep", quiet=True))
 try:
     vlmprof.run(["info", "x"])
 except vlmprof.CommandError as error:
-    equal("and its exit code", error.code, 2)
+    equal("a usage error has the program's words and exit code", ("unexpected" in str(error), error.code), (True, 2))
 
 # ---- where the program is found: VLMPROF, the checkout, PATH; a clear error otherwise
 named = os.environ.pop("VLMPROF")
@@ -72,7 +67,6 @@ if in_checkout.exists():
 os.environ["VLMPROF"] = "nowhere/vlmprof"
 refused("VLMPROF names no program", FileNotFoundError, "VLMPROF=nowhere/vlmprof: there is no such program", vlmprof.program)
 os.environ["VLMPROF"] = named
-equal("VLMPROF", vlmprof.program(), named)
 
 # ---- another platform
 (work / "vlmprof").write_bytes(b"\xcf\xfa\xed\xfe another system's program")

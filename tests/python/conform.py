@@ -101,8 +101,7 @@ parts_at("files of transformers", dump(LLAVA, prompt="Describe the picture in on
 equal("the shape of a model", conform.shape_of(GOLDEN.format("own_qwen3_vl_moe_a")).has_experts, True)
 
 # ---- planted in the weights
-for tensor, how, stage in (
-        ("vision_tower.vision_model.embeddings.patch_embedding.weight", swap_halves, "tower"),
+for tensor, how, stage in (("vision_tower.vision_model.embeddings.patch_embedding.weight", swap_halves, "tower"),
         ("vision_tower.vision_model.encoder.layers.0.mlp.fc2.bias", np.zeros_like, "tower"),
         ("vision_tower.vision_model.encoder.layers.2.self_attn.out_proj.bias", np.zeros_like, "tower"),
         ("multi_modal_projector.linear_1.bias", np.zeros_like, "connector"), ("multi_modal_projector.linear_2.bias", np.zeros_like, "connector"),

@@ -42,8 +42,7 @@ def hashes(pictures, folders):
 def row_differs(sample, want, folders):
     """The first member of the golden row that the sample has not; None: they agree. `more` has members of one format."""
     own = {"id": sample.id, "question": sample.prompt, "content": sample.content, "answers": sample.answers, "answer": sample.answer,
-           "options": sample.options or None, "metric": sample.rule, "question_raw": sample.question,
-           "image_paths": [picture.path for picture in sample.pictures]}
+           "options": sample.options or None, "metric": sample.rule, "question_raw": sample.question, "image_paths": [picture.path for picture in sample.pictures]}
     for key, value in want.items():
         if key in ("file", "row"):
             continue

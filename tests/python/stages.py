@@ -1,14 +1,15 @@
-"""vlmprof.torch on a CPU with random checkpoints: stages by a made-up clock, order and number of the modules, tokens and answers unchanged, a sweep's
-files read by report, best, fit and compare; knobs of one's own, failures, resuming, Ctrl-C, scores, A/B,
-compiled modules. stages.py FOLDER [GOLDENS]: GOLDENS has a checkpoint for each family (../shared/goldens/othermodels); without it two models are made."""
+"""vlmprof.torch on a CPU with random checkpoints: stages, sweeps, A/B. stages.py FOLDER [GOLDENS]: GOLDENS has a checkpoint for each family
+(../shared/goldens/othermodels); without it one model is made."""
 import contextlib
 import io
+import itertools
 import json
 import os
 import random
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy
 import torch
@@ -36,7 +37,6 @@ equal("passes of a run of one's own are steps", attribute(_with_tokens([mark for
 
 
 class Clock:
-    """1000 ns at each reading."""
     now = 0
 
     def __call__(self):
@@ -111,7 +111,7 @@ for name, model, processor, folder in models():
     with vlmprof.torch.stages(model, warmup=0) as real, torch.no_grad():
         model.generate(**how)
         model(**inputs)
-    check(f"{name}: the machine's clock adds up", 0 < real.requests[0].closure <= 1 and real.requests[0].unaccounted_ns >= 0, real.requests[0])
+    check(f"{name}: the machine's clock adds up", 0 <= real.requests[0].unaccounted_ns < real.requests[0].total_ns, real.requests[0])
     equal(f"{name}: a call of the model is a request without tokens", (real.requests[1].step_ns, real.requests[1].tokens), ([], []))
     if folder:
         case = json.loads((goldens / name / "image-a" / "case.json").read_text())
@@ -126,7 +126,8 @@ for name, model, processor, folder in models():
                                     progress=False)
         equal(f"{name}: sweep {folder_name} is whole", [(row["num_ok"], row["num_failed"]) for row in wrote], [(2, 0)] * (4 if stages.has_views else 2))
     read = [json.loads(Path(row["file"]).read_text()) for row in wrote]
-    row = read[0]["per_sample_results"][0]
+    row, views = read[0]["per_sample_results"][0], {one["knobs"]["longest_edge"]: one["per_sample_results"][0].get("num_views") for one in read}
+    check(f"{name}: longest_edge is that of the processor's size", name != "smolvlm" or views[112] < views[224], views)
     check(f"{name}: stages and unaccounted are T_total", abs(sum(row["stages"].values()) + row["unaccounted"] - row["T_total"]) < 1e-9, row["stages"], row["T_total"])
     if stages.has_views:
         whole, half = (next(one["per_sample_results"][0] for one in read if one["knobs"] == {"longest_edge": 224, "prune": prune}) for prune in knobs["prune"])
@@ -158,19 +159,17 @@ def rows_of(folder):
 
 knobs = {"layers": [1, 2], "dtype": ["float32", "bfloat16", "float16"], "attn": ["eager", "sdpa"]}
 wrote = sweep("own", records[:1], knobs=knobs, apply=layers_of)
-equal("each configuration is a file", sorted((row["knobs"]["layers"], row["knobs"]["dtype"], row["knobs"]["attn"]) for row in wrote if row["num_ok"] == 1),
-      sorted((a, b, c) for a in knobs["layers"] for b in knobs["dtype"] for c in knobs["attn"]))
+equal("each configuration is a file", sorted(tuple(row["knobs"].values()) for row in wrote if row["num_ok"] == 1), sorted(itertools.product(*knobs.values())))
 check("the weights and the attention are the model's own again", all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
       and model.config._attn_implementation == "sdpa" and len(model.model.language_model.layers) == 2)
 check("what apply returns is closed", len(opened) == len(closed) > 30, len(opened), len(closed))
 order = [(line["config"], line["run"]) for line in map(json.loads, (work / "own/points.jsonl").read_text().splitlines()) if "run" in line]
-check("configurations alternate, in an order drawn anew", [run for _, run in order[:24]] == [0] * 12 + [1] * 12 and {name for name, _ in order[:12]} == {name for name, _ in order[12:24]}
+check("configurations alternate, in a new random order", [run for _, run in order[:24]] == [0] * 12 + [1] * 12 and {name for name, _ in order[:12]} == {name for name, _ in order[12:24]}
       and order[:12] != [(name, 0) for name, _ in order[12:24]], order[:24])
 heads = [json.loads(Path(row["file"]).read_text()) for row in wrote]
 check("no provenance is null", "null" not in json.dumps([[head["provenance"], head["tool_cost"]] for head in heads]), heads[0]["provenance"])
 equal("and each configuration's is its own", [[head["provenance"][key] for key in ("attention", "dtype")] for head in heads], [[row["knobs"][key] for key in ("attn", "dtype")] for row in wrote])
-equal("report has the knobs as axes", 
-      list(vlmprof.run(["report", work / "own"])["e1_stage_decomposition"]["configurations"][0]["knobs"]), list(knobs))
+equal("report has the knobs as axes", list(vlmprof.run(["report", work / "own"])["e1_stage_decomposition"]["configurations"][0]["knobs"]), list(knobs))
 
 # ---- failures, resuming, Ctrl-C
 many = [dict(records[0], id=f"q{index}") for index in range(9)]
@@ -183,26 +182,34 @@ def inputs_or_stop(processor, record, knobs):
         raise KeyboardInterrupt
     if record["id"] == bad and knobs["size"] == 2:
         raise MemoryError("too large")
-    return vlmprof.torch.default_inputs(processor, record, knobs)
+    return vlmprof.torch.default_inputs(processor, {**record, "question": "why " * knobs["size"]}, knobs)
 
 
-stop_at, bad = 12, "none"
+stop_at, bad = 15, "none"  # three calls see whether the knob changes anything
 sampled = dict(knobs={"size": [1, 2]}, inputs=inputs_or_stop, num_samples=4, num_runs=1)
-with contextlib.suppress(KeyboardInterrupt):
+with contextlib.redirect_stderr(said := io.StringIO()), contextlib.suppress(SystemExit):
     sweep("stop", many, **sampled)
+check("Ctrl-C ends with a sentence", said.getvalue().endswith("stop has the results of the finished runs; resume=True measures the rest\n"), said.getvalue())
 equal("Ctrl-C loses nothing", len(rows_of("stop")), len((work / "stop/points.jsonl").read_text().splitlines()) - 2)
 equal("the samples are numpy's", sorted({sample for sample, _ in calls}), sorted(numpy.random.RandomState(42).choice(9, 4, replace=False).tolist())[:len({sample for sample, _ in calls})])
+stopped = many[calls[-1][0]]["id"]
 refused("a second sweep into a folder", FileExistsError, "resume=True", lambda: sweep("stop", many, **sampled))
 refused("another sweep is not gone on with", ValueError, "has a different max_new_tokens: 2, now 3", lambda: sweep("stop", many, resume=True, **{**sampled, "max_new_tokens": 3}))
 (work / "stop/points.jsonl").open("a").write('{"config": "cut')
-stop_at, bad, had = 0, many[calls[-1][0]]["id"], len(calls)
+stop_at, bad, had = 0, stopped, len(calls)
 wrote = sweep("stop", many, resume=True, **sampled)
-equal("resumed by point", (sum(row["num_ok"] + row["num_failed"] for row in wrote), len(calls) - had), (8, 5))
+equal("resumed by point", (sum(row["num_ok"] + row["num_failed"] for row in wrote), len(calls) - had), (8, 8))
 equal("a failure is a row with its reason", [(row["metadata"]["id"], row["reason"]) for row in rows_of("stop") if row["status"] == "failed"], [(bad, "MemoryError: too large")])
-check("report reads it", bool(vlmprof.run(["report", work / "stop"])))
 refused("or raised", MemoryError, "too large", lambda: sweep("raise", many, on_error="raise", **{**sampled, "num_samples": 9}))
-said = io.StringIO()
-with contextlib.redirect_stderr(said):
+refused("all points fail", RuntimeError, "4 of 4 points failed; the first: record 0: ZeroDivisionError", lambda: sweep("none", knobs={"size": [1, 2]}, inputs=lambda _, record, knobs: knobs["size"] / 0))
+ticks = iter(range(0, 10**6, 1000))
+with mock.patch.object(sys.modules["vlmprof.torch.sweep"], "_reading", lambda: tuple((tick := next(ticks)) // part for part in (1, 2, 10, 4))):
+    for folder, runs in (("noise", 2), ("noise", 3), ("again", 3)):
+        sweep(folder, knobs={"batch": [1, 2]}, clock=None, num_runs=runs, resume=runs == 3)
+noise = [json.loads(path.read_text())["noise"] for path in sorted((work / "noise").glob("*.json"))]
+equal("noise of a configuration's blocks of runs", [[one[key] for key in ("samples", "steal_percent", "other_cpu_percent", "busy_samples")] for one in noise], [[6, 10.0, 25.0, 6]] * 2)
+check("compare says it", "other processes used 25 % of the CPU" in json.dumps(vlmprof.compare(work / "noise", work / "again")))
+with contextlib.redirect_stderr(said := io.StringIO()):
     sweep("said", progress=True)
 check("progress has the time that is left", "8 of 8 runs, 0 points failed, 0:00 left" in said.getvalue() or "of 6 runs" in said.getvalue(), said.getvalue())
 
@@ -235,6 +242,9 @@ for name, words_of_it, how in (
         ("a knob that nothing applies", "nothing applies 'heads'", dict(knobs={"heads": [1, 2]})), ("a knob that nothing reads", "read 'heads'", dict(knobs={"heads": [1, 2]}, apply=lambda *_: None)),
         ("a knob without a list", "'batch' needs a list", dict(knobs={"batch": 3})), ("a value that is none", "expected numbers, texts", dict(knobs={"batch": [None]})),
         ("no dtype", "dtype 'fp16' is not the name", dict(knobs={"dtype": ["fp16"]})), ("an unknown attention", "knobs: attn 'nope': ", dict(knobs={"attn": ["eager", "nope"]})), ("an unknown pruning", "expected none, stride:keep=SHARE", dict(knobs={"prune": ["fastv:keep=0.5"]})),
+        ("levels that change nothing", "knobs: longest_edge 5000 and 6000 give the same inputs for every record", dict(knobs={"longest_edge": [5000, 6000]})),
+        ("a near name of an attention", "did you mean sdpa?", dict(knobs={"attn": ["sdap"]})),
+        ("a misspelled image", "record 0 has no \"image\", but has \"imgae\"", dict(records=[{"question": "?", "imgae": "samples/cat.jpg"}])),
         ("no runs", "num_runs: expected a whole number of 1 or more, not 0", dict(num_runs=0)), ("an unknown order", "order: expected runs or samples or", dict(order="x")),
         ("an unknown metric", "unknown rule", dict(metric="nope", score=None)), ("no records", "records: the list is empty", dict(records=[])),
         ("a record without a question", "record 0 has no \"question\"", dict(records=[{"answers": []}])),
@@ -245,19 +255,25 @@ equal("and nothing was measured", [line for line in (work / "x/points.jsonl").re
 # ---- A/B: a clock that runs is moved by what is called, with noise and rare long pauses
 
 
-def compared(change, seed):
-    noise, clock = random.Random(seed + 1000), SimpleNamespace(now=0)
+def compared(change, seed, cold=1.0, unit=1e6, **how):
+    noise, clock, ran = random.Random(seed + 1000), SimpleNamespace(now=0), []
 
-    def spend(factor):
-        clock.now += round(1e6 * factor * noise.gauss(1, 0.03) * (3 if noise.random() < 0.2 else 1))
-    return vlmprof.torch.ab(lambda: spend(1), lambda: spend(1 + change), seed=seed, clock=lambda: clock.now)
+    def spend(name, factor):
+        clock.now += round(unit * factor * (cold if [name] != ran[-1:] else 1) * noise.gauss(1, 0.03) * (3 if noise.random() < 0.2 else 1))
+        ran.append(name)
+        if len(ran) == how.get("stop_at"):
+            raise KeyboardInterrupt
+    return vlmprof.torch.ab(lambda: spend("a", 1), lambda: spend("b", 1 + change), how.get("pairs", 60), margin=how.get("margin", 2), seed=seed, clock=lambda: clock.now)
 
 
 found = [compared(0.05, seed) for seed in range(20)]
 equal("ab finds 5 % in 60 pairs", [one.verdict for one in found], ["slower"] * 20)
-check("and says it", str(found[0]).startswith(f"slower by {found[0].change_percent:.1f} [") and "; A against itself: " in str(found[0]), found[0])
-equal("no difference in A/A", [compared(0, seed).verdict for seed in range(20)], ["no difference"] * 20)
-equal("faster", compared(-0.1, 1).verdict, "faster")
+check("and says it", str(found[0]).startswith(f"slower by {found[0].change_percent:.1f} [") and f"; 60 pairs, {found[0].left_out} of 120 runs left out" in str(found[0]), found[0])
+equal("nothing in A/A, nor if the side that ran last is 20 % faster", {compared(0, seed, cold).verdict for seed in range(20) for cold in (1.0, 1.2)}, {"same", "undecided"})
+equal("faster, same, undecided", (compared(-0.1, 1).verdict, str(compared(0, 1, margin=9))[:15], " pairs needed); A against" in str(compared(0, 0))), ("faster", "same within 9 %", True))
+refused("calls that are too short", ValueError, " us; calls of less than 100 us cannot be compared: let both functions loop", lambda: compared(0, 1, unit=9e4, cold=1.0))
+with contextlib.redirect_stderr(said := io.StringIO()):
+    equal("Ctrl-C gives the verdict of the pairs so far", (len(compared(0.5, 1, stop_at=50).a_ns), said.getvalue()), (15, "vlmprof.torch: stopped after 15 of 60 pairs\n"))
 refused("too few pairs", ValueError, "pairs: expected 12 or more", lambda: vlmprof.torch.ab(print, print, pairs=3))
 
 
@@ -275,11 +291,9 @@ class Other(torch.nn.Module):
         return self.brain(self.bridge(self.eyes(x)))
 
 
-refused("an unknown structure", vlmprof.torch.UnknownStructure, "looked for vision_tower, vision_backbone.image_vit, vision_model, visual", lambda: vlmprof.torch.stages(Other()))
-refused("and how to name its modules", vlmprof.torch.UnknownStructure, "PATH is one of: eyes, bridge, brain", lambda: vlmprof.torch.stages(Other()))
-refused("a model without modules", vlmprof.torch.UnknownStructure, "PATH is one of: none, this model has no modules", lambda: vlmprof.torch.stages(torch.nn.Linear(2, 2)))
+refused("an unknown structure", vlmprof.torch.UnknownStructure, "PATH is one of: eyes, bridge, brain", lambda: vlmprof.torch.stages(Other()))
+refused("a wrong path", vlmprof.torch.UnknownStructure, "looked for eye in the model and its member model. Name another: ", lambda: vlmprof.torch.stages(Other(), modules={"vit": "eye"}))
 refused("what is not a model", TypeError, "expected a torch.nn.Module, such as AutoModelForImageTextToText.from_pretrained gives; got str", lambda: vlmprof.torch.stages("llava"))
-refused("a stage that does not exist", ValueError, "the stages are vit, connector, language", lambda: vlmprof.torch.stages(Other(), modules={"eyes": "eyes"}))
 named = {"vit": "eyes", "connector": "bridge", "language": "brain"}
 with vlmprof.torch.stages(Other(), modules=named, warmup=0, clock=Clock()) as stages:
     stages.model(torch.zeros(1, 2))
@@ -328,6 +342,9 @@ equal("stages nest, and a patch of generate stays", (outer.requests[0].order, le
 equal("a batch of three", (outer.requests[0].batch, len(outer.requests[0].tokens), "per request of 3 samples" in str(outer)), (3, 3, True))
 with outer:
     refused("open twice", RuntimeError, "already being timed", outer.__enter__)
+with torch.profiler.profile() as profile, outer:
+    model.generate(**how)
+equal("stages are ranges of torch.profiler", {one.key: one.count for one in profile.key_averages() if "vlmprof" in one.key}, {f"vlmprof.{name}": 1 + (name == "decode") for name in ("vit", "connector", "prefill", "decode")})
 outer.save(work / "stages.json")
 saved = json.loads((work / "stages.json").read_text())
 equal("save and rows", (saved["requests"][0]["cold"], saved["provenance"]["compile"], outer.rows()[0]["total_ms"]), (True, ["none"], saved["requests"][0]["total_ns"] / 1e6))

@@ -26,16 +26,13 @@ except ImportError:
 
 PathLike = Union[str, "os.PathLike[str]"]
 FILES = {"prompt_ids": ("prompt_ids", "input_ids"), "image": ("image",), "pixels": ("pixels", "pixel_values"),
-         "tower": ("tower",), "connector": ("connector", "image_features"), "prefill": ("prefill", "logits"),
-         "tokens": ("tokens", "output_ids")}
+         "tower": ("tower",), "connector": ("connector", "image_features"), "prefill": ("prefill", "logits"), "tokens": ("tokens", "output_ids")}
 STAGES = tuple(FILES)
 WHOLE = ("prompt_ids", "image", "tokens")
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int4")
-# Two stacks that round the same function at different points are about as far apart as each is from fp32, or sqrt(2)
-# times that: the bound is SPREAD times the distance of our own rounded run from fp32. In fp32 it is the effect of
-# another order of summation, which grows with the square root of the depth (4 blocks in the models where it was
-# measured). Rounding can flip a choice of experts, which changed the logits of small models by up to 0.19. fp16 has
-# three bits more than bf16.
+# Two stacks that round the same function at different points are about as far apart as each is from fp32, or sqrt(2) times that: the bound is SPREAD times the
+# distance of our own rounded run from fp32. In fp32 it is the effect of another order of summation, which grows with the square root of the depth (4 blocks in the
+# models where it was measured). Rounding can flip a choice of experts, which changed the logits of small models by up to 0.19. fp16 has three bits more than bf16.
 SPREAD, FLIPPED, FP16_OF_BF16 = 4.0, 0.25, 1 / 8
 FP32 = {"pixels": 1e-6, "tower": 1e-5, "connector": 1e-5, "prefill": 2e-5}
 FP32_DEPTH = 4
@@ -75,8 +72,7 @@ class Conformity(NamedTuple):
         """The stages that may be the cause: the first that differs, and the unseen ones before it."""
         first = self.first_difference
         before = self.stages[:STAGES.index(first)] if first else []
-        return [stage.stage for stage in before if stage.verdict == "unseen"
-                and "no image" not in stage.note] + ([first] if first else [])
+        return [stage.stage for stage in before if stage.verdict == "unseen" and "no image" not in stage.note] + ([first] if first else [])
 
 
 class Stack(NamedTuple):
@@ -124,8 +120,7 @@ def load_stack(folder: PathLike, ours: Optional[Stack] = None) -> Stack:
         if array.size:
             values[stage] = array
     if not values:
-        raise ConformError(f"{folder}: no stage has a file; expected some of "
-                           f"{', '.join(f'{stage}.npy' for stage in STAGES)}")
+        raise ConformError(f"{folder}: no stage has a file; expected some of {', '.join(f'{stage}.npy' for stage in STAGES)}")
     if (folder / "image_input_idx.npy").is_file():
         index = load_array(folder / "image_input_idx.npy").reshape(-1)
     if "prefill" in values:
@@ -228,9 +223,8 @@ class Comparison:
         if not different:
             return Stage(stage, "equal", 0.0, 0.0, "")
         what = "image tokens" if stage == "image" else "text tokens"
-        note = (f"{one[0]} {what} in vlmprof, {other[0]} in the other" if stage == "image" else
-                f"first at token {first}: {one[first]} in vlmprof, {other[first]} in the other" if first < both else
-                f"{len(one)} {what} in vlmprof, {len(other)} in the other; the first {both} are equal")
+        note = (f"{one[0]} {what} in vlmprof, {other[0]} in the other" if stage == "image" else f"first at token {first}: {one[first]} in vlmprof, {other[first]} in the other"
+                if first < both else f"{len(one)} {what} in vlmprof, {len(other)} in the other; the first {both} are equal")
         return Stage(stage, "parted", float(different), 0.0, note)
 
     def real(self, stage: str) -> Stage:
@@ -242,24 +236,21 @@ class Comparison:
         if one.size != other.size:
             return Stage(stage, "parted", None, bound, f"{one.size} values in vlmprof, {other.size} in the other")
         distance = relative_error(other.reshape(-1), one.reshape(-1))
-        return Stage(stage, "equal" if distance == 0 else "rounding" if distance <= bound else "parted", distance,
-                     bound, "")
+        return Stage(stage, "equal" if distance == 0 else "rounding" if distance <= bound else "parted", distance, bound, "")
 
     def tokens(self) -> Stage:
-        """Answers: where they diverge, and how far apart our logits for the two tokens are. An answer that ends early
-        is no difference if the other one continues after its end."""
+        """Answers: where they diverge, and how far apart our logits for the two tokens are. An answer that ends early is no difference if the other one continues after
+        its end."""
         one, other = self.ours.values["tokens"], self.theirs.values["tokens"].reshape(-1)
         first, both = _first_different(one, other), min(len(one), len(other))
         if first == both or self.ours.steps is None or first >= len(self.ours.steps):
             return Stage("tokens", "equal", 0.0, 0.0, f"{both} tokens compared")
         row = self.ours.steps[first]
         if not 0 <= other[first] < len(row):
-            return Stage("tokens", "parted", None, None,
-                         f"token {first}: {other[first]} in the other; the model has {len(row)}")
+            return Stage("tokens", "parted", None, None, f"token {first}: {other[first]} in the other; the model has {len(row)}")
         margin = float(row[one[first]] - row[other[first]])
         tie = TIE_DEVIATIONS * math.sqrt(2) * float(row.std()) * self.bound("prefill") / SPREAD
-        return Stage("tokens", "rounding" if margin <= tie else "parted", margin, tie,
-                     f"token {first}: {one[first]} in vlmprof, {other[first]} in the other; "
+        return Stage("tokens", "rounding" if margin <= tie else "parted", margin, tie, f"token {first}: {one[first]} in vlmprof, {other[first]} in the other; "
                      f"{margin:.3g} nats apart in our logits: " + ("a tie" if margin <= tie else "a fault"))
 
     def stage(self, stage: str) -> Stage:
@@ -273,19 +264,17 @@ class Comparison:
         return Conformity(self.precision, [self.stage(stage) for stage in STAGES])
 
 
-def compare(ours: PathLike, theirs: PathLike, rounded: Optional[PathLike] = None, precision: str = "auto",
-            shape: Optional[Shape] = None) -> Conformity:
+def compare(ours: PathLike, theirs: PathLike, rounded: Optional[PathLike] = None, precision: str = "auto", shape: Optional[Shape] = None) -> Conformity:
     """Compares a dump of `vlmprof run --weights fp32 --dump` with another stack's values.
 
-    rounded:   a dump of the same request in the other stack's precision: measures what rounding does; else it is
-    estimated precision: to which the other stack rounds: fp32, fp16, bf16, int8, int4; auto: by its values
+    rounded:   a dump of the same request in the other stack's precision: measures what rounding does; else it is estimated
+    precision: to which the other stack rounds: fp32, fp16, bf16, int8, int4; auto: by its values
     shape:     of the model, for the estimates"""
     one = load_stack(ours)
     other = load_stack(theirs, one)
     shape = shape or Shape()
     in_fp32 = Comparison(one, other, None, "fp32", shape).all()
-    shows_fp32 = any(stage.verdict in ("equal", "rounding") for stage in in_fp32.stages
-                     if stage.stage in ("tower", "connector", "prefill"))
+    shows_fp32 = any(stage.verdict in ("equal", "rounding") for stage in in_fp32.stages if stage.stage in ("tower", "connector", "prefill"))
     if precision == "auto":  # values of fp32 arithmetic need no rounding to explain them
         fits = rounded_to(other)
         precision = "fp32" if shows_fp32 else fits if fits != "fp32" else "bf16" if rounded else "fp32"
@@ -302,8 +291,7 @@ def shape_of(model: PathLike) -> Shape:
     def first(where: Dict[str, Any], *names: str) -> int:
         return next((int(where[name]) for name in names if isinstance(where.get(name), int)), 0)
     experts = first(text, "num_experts", "num_local_experts", "moe_num_experts")
-    return Shape(first(text, "num_hidden_layers", "n_layers"), first(vision, "num_hidden_layers", "depth"),
-                 experts > first(text, "num_experts_per_tok", "moe_top_k"))
+    return Shape(first(text, "num_hidden_layers", "n_layers"), first(vision, "num_hidden_layers", "depth"), experts > first(text, "num_experts_per_tok", "moe_top_k"))
 
 
 def text_of(conformity: Conformity) -> str:
@@ -316,8 +304,7 @@ def text_of(conformity: Conformity) -> str:
     elif at.note:
         lines = [f"They diverge at {first}: {at.note}."]
     else:
-        lines = [f"They diverge at {first}: the distance is {at.distance:.2g}, and rounding ({conformity.precision}) "
-                 f"explains {at.bound:.2g}."]
+        lines = [f"They diverge at {first}: the distance is {at.distance:.2g}, and rounding ({conformity.precision}) explains {at.bound:.2g}."]
     if len(conformity.possible_stages) > 1:
         lines.append(f"Not seen, so also possible: {' '.join(conformity.possible_stages[:-1])}.")
     rows = [("stage", "verdict", "distance", "explained by rounding", "")]
@@ -325,8 +312,7 @@ def text_of(conformity: Conformity) -> str:
         rows.append((stage.stage, stage.verdict, "-" if stage.distance is None else f"{stage.distance:.2g}",
                      "-" if stage.bound is None else f"{stage.bound:.2g}", stage.note))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    return "\n".join([*lines, "", *("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)),
-                                               row[4]]).rstrip() for row in rows)])
+    return "\n".join([*lines, "", *("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[4]]).rstrip() for row in rows)])
 
 
 def _other(given: argparse.Namespace) -> Tuple[str, Optional[Shape]]:
@@ -339,24 +325,20 @@ def _other(given: argparse.Namespace) -> Tuple[str, Optional[Shape]]:
     if not given.prompt:
         raise ConformError("transformers:DIR runs the request itself: give -p TEXT, and --image FILE if it has one")
     output = given.output or f"{given.ours.rstrip('/')}-transformers"
-    dump(model, given.image, given.prompt, output, given.dtype,
-         len(load_stack(given.ours).values.get("tokens", [0] * 8)))
+    dump(model, given.image, given.prompt, output, given.dtype, len(load_stack(given.ours).values.get("tokens", [0] * 8)))
     return output, shape or shape_of(model)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m vlmprof.conform", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m vlmprof.conform", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ours", help="dump of vlmprof run --weights fp32 --dump")
     parser.add_argument("theirs", help="another dump, a folder of .npy files, or transformers:DIR")
     parser.add_argument("--rounded", help="second dump of the request, in the other side's precision, to show the effect of rounding")
-    parser.add_argument("--precision", choices=("auto", *PRECISIONS), default="auto",
-                        help="precision of the other stack (default: judged by its values)")
+    parser.add_argument("--precision", choices=("auto", *PRECISIONS), default="auto", help="precision of the other stack (default: judged by its values)")
     parser.add_argument("--model", help="folder with the model's config.json: its depth and experts, for estimates")
     parser.add_argument("--image", help="transformers:DIR: the picture of the request")
     parser.add_argument("-p", "--prompt", help="transformers:DIR: the text of the request")
-    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"),
-                        help="transformers:DIR: the precision of the run")
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"), help="transformers:DIR: the precision of the run")
     parser.add_argument("--output", help="transformers:DIR: folder for the values (default: OURS-transformers)")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)

@@ -9,17 +9,12 @@ import numpy
 
 # by class: the module whose output the connector reads (the tower, after its final norm if it has one), and the
 # connector; <: the module's input, -N: from the end, {}: may be missing
-MODULES = {
-    "LlavaForConditionalGeneration": ("vision_tower{.vision_model}.encoder.layers.-2", "multi_modal_projector"),
-    "SmolVLMForConditionalGeneration": ("vision_model.post_layernorm", "connector"),
-    "Idefics3ForConditionalGeneration": ("vision_model.post_layernorm", "connector"),
+MODULES = {"LlavaForConditionalGeneration": ("vision_tower{.vision_model}.encoder.layers.-2", "multi_modal_projector"),
+    "SmolVLMForConditionalGeneration": ("vision_model.post_layernorm", "connector"), "Idefics3ForConditionalGeneration": ("vision_model.post_layernorm", "connector"),
     "InternVLForConditionalGeneration": ("vision_tower.encoder.layer.-1", "multi_modal_projector"),
     "Gemma3ForConditionalGeneration": ("vision_tower{.vision_model}.post_layernorm", "multi_modal_projector"),
-    "Qwen2_5_VLForConditionalGeneration": ("visual.blocks.-1", "visual"),
-    "Qwen3VLForConditionalGeneration": ("visual.blocks.-1", "visual"),
-    "Qwen3VLMoeForConditionalGeneration": ("visual.blocks.-1", "visual"),
-    "Molmo2ForConditionalGeneration": ("<multi_modal_projector", "multi_modal_projector"),
-}
+    "Qwen2_5_VLForConditionalGeneration": ("visual.blocks.-1", "visual"), "Qwen3VLForConditionalGeneration": ("visual.blocks.-1", "visual"),
+    "Qwen3VLMoeForConditionalGeneration": ("visual.blocks.-1", "visual"), "Molmo2ForConditionalGeneration": ("<multi_modal_projector", "multi_modal_projector")}
 
 
 def _watch(model: Any, seen: Dict[str, Any], windows: List[Any]) -> None:
@@ -50,15 +45,13 @@ def _watch(model: Any, seen: Dict[str, Any], windows: List[Any]) -> None:
             print(f"{type(model).__name__}: the module of the {name} is unknown, so its values cannot be captured", file=sys.stderr)
 
 
-def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str = "float32",
-         max_new_tokens: int = 8) -> None:
+def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str = "float32", max_new_tokens: int = 8) -> None:
     """Writes the files of one request to the folder `output`."""
     try:
         import torch
         import transformers
     except ImportError as error:
-        raise ImportError("transformers:DIR needs torch and transformers: pip install torch transformers "
-                          f"({error})") from None
+        raise ImportError(f"transformers:DIR needs torch and transformers: pip install torch transformers ({error})") from None
     is_blind = not hasattr(transformers.AutoConfig.from_pretrained(model), "vision_config")
     if is_blind and image:
         raise ValueError(f"{model} accepts only text: omit --image")
@@ -67,16 +60,14 @@ def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str 
     network = loader.from_pretrained(model, dtype=getattr(torch, dtype), attn_implementation="eager").eval()
     content: Any = [{"type": "image", "path": image}] if image else []
     content = prompt if is_blind else [*content, {"type": "text", "text": prompt}]
-    inputs = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True,
-                                           tokenize=True, return_dict=True, return_tensors="pt")
+    inputs = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt")
     inputs = {key: value.to(network.dtype) if value.is_floating_point() else value for key, value in inputs.items()}
     seen: Dict[str, Any] = {}
     windows: List[Any] = []
     if image:
         _watch(network, seen, windows)
     with torch.no_grad():
-        done = network.generate(**inputs, max_new_tokens=max_new_tokens, min_new_tokens=max_new_tokens, do_sample=False,
-                                output_logits=True, return_dict_in_generate=True)
+        done = network.generate(**inputs, max_new_tokens=max_new_tokens, min_new_tokens=max_new_tokens, do_sample=False, output_logits=True, return_dict_in_generate=True)
     ids = inputs["input_ids"][0]
     values = {"prompt_ids": ids, "prefill": done.logits[0][0], "tokens": done.sequences[0, len(ids):]}
     if "pixel_values" in inputs:

@@ -44,8 +44,7 @@ def _json_source(path: Path, task: Optional[str], notes: Optional[Path], folders
     value = official.read_json(path)
     if isinstance(value, dict) and isinstance(value.get("questions"), list):
         task = task or task_of(path.stem) or "coco_2014_vqa"
-        return Source(path.name, official.vqa_samples(path, value, notes, task, folders), folders, "VQA questions",
-                      "lmms_eval", task)
+        return Source(path.name, official.vqa_samples(path, value, notes, task, folders), folders, "VQA questions", "lmms_eval", task)
     rows = official.records_of(value, path)
     if not rows:
         raise DataError(f"{path}: the file contains no records")
@@ -58,8 +57,7 @@ def _json_source(path: Path, task: Optional[str], notes: Optional[Path], folders
     return Source(path.name, samples, folders, f"official JSON of {form.task}", "lmms_eval", form.task)
 
 
-def open_source(source: PathLike, image_dir: Optional[PathLike] = None, dataset_name: Optional[str] = None,
-                annotations: Optional[PathLike] = None) -> Source:
+def open_source(source: PathLike, image_dir: Optional[PathLike] = None, dataset_name: Optional[str] = None, annotations: Optional[PathLike] = None) -> Source:
     """Opens a data set by its content. Raises DataError if it cannot be read."""
     name = os.fspath(source)
     if name.startswith("lmms:"):
@@ -78,8 +76,7 @@ def open_source(source: PathLike, image_dir: Optional[PathLike] = None, dataset_
         head = file.read(4096)
     suffix = path.suffix.lower()
     if path.is_dir() or head.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")) or suffix in (".parquet", ".arrow"):
-        return Source(path.name, tables.column_samples(path, task if dataset_name else None), folders,
-                      "Parquet or Arrow", "lmms_eval", task)
+        return Source(path.name, tables.column_samples(path, task if dataset_name else None), folders, "Parquet or Arrow", "lmms_eval", task)
     if head[:2] in (b"\x1f\x8b", b"PK") or head[:4] in (b"(\xb5/\xfd", b"GGUF"):
         raise DataError(f"{path}: a compressed file or a model: unpack it first")
     if suffix in (".tsv", ".csv"):
@@ -167,20 +164,17 @@ class Report(NamedTuple):
     def lines(self) -> List[str]:
         count = sum(len(rows) for rows in self.left_out.values())
         origin = {"lmms_eval": "lmms-eval's", "vlmevalkit": "VLMEvalKit's"}.get(self.source.origin, "as in the data")
-        lines = [f"{self.source.name} ({self.source.format}): {self.written} samples written, {count} left out; "
-                 f"prompts: {origin}"]
+        lines = [f"{self.source.name} ({self.source.format}): {self.written} samples written, {count} left out; prompts: {origin}"]
         for rule, number in self.rules.most_common():
             metric = metric_of(rule, True)
-            lines.append(f"  {number} scored by {rule}: " + (f"metric {metric}, or that tool" if metric
-                                                             else "by that tool (python -m vlmprof.scores)"))
+            lines.append(f"  {number} scored by {rule}: " + (f"metric {metric}, or that tool" if metric else "by that tool (python -m vlmprof.scores)"))
         for reason, rows in list(self.left_out.items())[:10]:
             shown = ", ".join(str(row) for row in rows[:5]) + (", .." if len(rows) > 5 else "")
             lines.append(f"  left out, {'row' if len(rows) == 1 else 'rows'} {shown}: {reason}")
         return lines
 
 
-def convert(source: PathLike, output: PathLike, images: Optional[PathLike] = None, prompt: str = "tool",
-            limit: Optional[int] = None, **options: Any) -> Report:
+def convert(source: PathLike, output: PathLike, images: Optional[PathLike] = None, prompt: str = "tool", limit: Optional[int] = None, **options: Any) -> Report:
     """Writes a data set as JSONL with its pictures and returns what it did.
 
     images: folder for pictures inside the data, OUTPUT_images unless given; prompt: "tool", or "raw" for the question
@@ -217,11 +211,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("-o", "--output", required=True, help="JSONL file to write")
     parser.add_argument("--images", help="folder for pictures inside the data (default: OUTPUT_images)")
     parser.add_argument("--image_dir", help="folder of the pictures that the data name, if not the file's own")
-    parser.add_argument("--dataset_name",
-                        help="the data set, if the file's name does not show it: mmstar, docvqa_val, MMBench_DEV_EN")
+    parser.add_argument("--dataset_name", help="the data set, if the file's name does not show it: mmstar, docvqa_val, MMBench_DEV_EN")
     parser.add_argument("--annotations", help="annotations of VQA questions, if they are not next to the file")
-    parser.add_argument("--prompt", choices=("tool", "raw"), default="tool",
-                        help="raw: the question alone (default: the tool's prompt)")
+    parser.add_argument("--prompt", choices=("tool", "raw"), default="tool", help="raw: the question alone (default: the tool's prompt)")
     parser.add_argument("--limit", type=int, help="convert only the first N samples")
     given = parser.parse_args(arguments)
     try:

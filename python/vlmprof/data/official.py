@@ -22,19 +22,15 @@ class Form(NamedTuple):
     rule: Optional[str] = None  # None: that of lmms-eval
 
 
-FORMS = [
-    Form("imgname query", "chart_qa", "", "query", "label", "png/", "imgname"),
+FORMS = [Form("imgname query", "chart_qa", "", "query", "label", "png/", "imgname"),
     Form("question_id text label", "pope", "question_id", "text", None, "", None, "pope_official"),
-    Form("question question_type answer_type precision", "math_vista", "pid", "question", None, "", "image",
-         "mathvista_official"),
+    Form("question question_type answer_type precision", "math_vista", "pid", "question", None, "", "image", "mathvista_official"),
     Form("issimple question", "tally_qa", "question_id", "question", None, "", "image"),
-    Form("image_path dataset_name question", "ocrbench", "id", "question", "answers", "OCRBench_Images/", "image_path",
-         "ocrbench_vlmevalkit"),
+    Form("image_path dataset_name question", "ocrbench", "id", "question", "answers", "OCRBench_Images/", "image_path", "ocrbench_vlmevalkit"),
     Form("image_local_name question", "info_vqa", "questionId", "question", "answers", "", "image_local_name"),
     Form("questionId question image", "doc_qa", "questionId", "question", "answers", "", "image"),
     Form("image_id question set_name", "text_vqa", "question_id", "question", "answers", "", None),
-    Form("image_id question question_tokens", "text_vqa", "question_id", "question", "answers", "", None),
-]
+    Form("image_id question question_tokens", "text_vqa", "question_id", "question", "answers", "", None)]
 
 
 def read_json(path: Path) -> Any:
@@ -52,8 +48,7 @@ def read_json(path: Path) -> Any:
                 if line.strip():
                     lines.append(json.loads(line))
             except json.JSONDecodeError as error:
-                raise DataError(f"{path}: " + (f"line {number}: {error.msg}" if lines
-                                               else f"not JSON: {whole}")) from None
+                raise DataError(f"{path}: " + (f"line {number}: {error.msg}" if lines else f"not JSON: {whole}")) from None
         return lines
 
 
@@ -106,8 +101,7 @@ def _read_special(row: Row, form: Form, path: Path, folders: List[Path], sample:
 def official_samples(path: Path, rows: List[Row], form: Form, folders: List[Path]) -> Iterator[Sample]:
     task = TASKS[form.task]
     for number, row in enumerate(rows):
-        sample = Sample(number, id_of(row, [form.id], number), question=text_of(row.get(form.question)), rule=form.rule
-                        or task.lmms_rule)
+        sample = Sample(number, id_of(row, [form.id], number), question=text_of(row.get(form.question)), rule=form.rule or task.lmms_rule)
         if sample.question is None:
             sample.fail(f"\"{form.question}\" must be a string")
         if form.answers:
@@ -120,8 +114,7 @@ def official_samples(path: Path, rows: List[Row], form: Form, folders: List[Path
         _read_special(row, form, path, folders, sample)
         if sample.answers == [] or (sample.answers is None and sample.answer is None):
             sample.rule = None  # a test split
-        sample.prompt = (mathvista_official if form.task == "math_vista" else
-                         (lambda one: one.question or "") if form.task == "ocrbench" else task.lmms)(sample)
+        sample.prompt = (mathvista_official if form.task == "math_vista" else (lambda one: one.question or "") if form.task == "ocrbench" else task.lmms)(sample)
         if form.task == "math_vista":
             sample.options = {}
         sample.more.pop("unit", None)
@@ -145,14 +138,12 @@ def vqa_samples(path: Path, value: Row, notes_path: Optional[Path], task: str, f
     split = str(value.get("data_subtype") or (match.group(1) if match else "")).replace("test-dev2015", "test2015")
     of = TASKS[task]
     for number, row in enumerate(value["questions"]):
-        sample = Sample(number, id_of(row, ["question_id"], number), question=text_of(row.get("question")),
-                        rule=of.lmms_rule, answers=[])
+        sample = Sample(number, id_of(row, ["question_id"], number), question=text_of(row.get("question")), rule=of.lmms_rule, answers=[])
         note = notes.get(row.get("question_id"))
         if note:
             answers = note.get("answers") or []
             sample.answers = texts_of(answers)
-            sample.more["raw_answers"] = [item["raw_answer"] for item in answers if isinstance(item, dict)
-                                          and "raw_answer" in item]
+            sample.more["raw_answers"] = [item["raw_answer"] for item in answers if isinstance(item, dict) and "raw_answer" in item]
         else:
             sample.rule = None
         if not split or not isinstance(row.get("image_id"), int):

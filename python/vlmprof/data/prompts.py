@@ -1,7 +1,7 @@
 """Known data sets: names, prompts and rules of lmms-eval and VLMEvalKit.
 
-Sources: lmms-eval 75571cfe (tasks/*/utils.py and yaml), VLMEvalKit e8e78f05 (vlmeval/dataset/image_*.py), MathVista
-53d52587 (evaluation/build_query.py). Where lmms-eval is installed, lmms:TASK asks its own task objects instead."""
+Sources: lmms-eval 75571cfe (tasks/*/utils.py and yaml), VLMEvalKit e8e78f05 (vlmeval/dataset/image_*.py), MathVista 53d52587 (evaluation/build_query.py). Where
+lmms-eval is installed, lmms:TASK asks its own task objects instead."""
 from __future__ import annotations
 
 import re
@@ -68,8 +68,7 @@ def _unit(sample: Sample) -> str:
 def _mathvista(sample: Sample) -> str:
     tails = {"letter": L1[1:], "integer": "Answer the question using a single integer number.",
              "float 1": "Answer the question using a single floating-point number with one decimal place.",
-             "float 2": "Answer the question using a single floating-point number with two decimal places.",
-             "list": "Answer the question using a Python list."}
+             "float 2": "Answer the question using a single floating-point number with two decimal places.", "list": "Answer the question using a Python list."}
     choices = f"\n{_options(sample)}" if sample.options else ""
     return f"{_question(sample)}{_unit(sample)}{choices}\n{tails.get(_kind(sample), '')}".strip()
 
@@ -77,12 +76,9 @@ def _mathvista(sample: Sample) -> str:
 def mathvista_official(sample: Sample) -> str:
     tails = {"letter": "and provide the correct option letter, e.g., A, B, C, D, at the end.",
              "integer": "requiring an integer answer and provide the final value, e.g., 1, 2, 3, at the end.",
-             "float 1": "requiring a floating-point number with one decimal place and provide the final value, e.g., "
-                        "1.2, 1.3, 1.4, at the end.",
-             "float 2": "requiring a floating-point number with two decimal places and provide the final value, e.g., "
-                        "1.23, 1.34, 1.45, at the end."}
-    tail = tails.get(_kind(sample), "requiring a Python list as an answer and provide the final list, e.g., [1, 2, 3], "
-                     "[1.2, 1.3, 1.4], at the end.")
+             "float 1": "requiring a floating-point number with one decimal place and provide the final value, e.g., 1.2, 1.3, 1.4, at the end.",
+             "float 2": "requiring a floating-point number with two decimal places and provide the final value, e.g., 1.23, 1.34, 1.45, at the end."}
+    tail = tails.get(_kind(sample), "requiring a Python list as an answer and provide the final list, e.g., [1, 2, 3], [1.2, 1.3, 1.4], at the end.")
     choices = f"\nChoices:\n{_options(sample, '({}) {}')}" if sample.options else ""
     return f"Hint: Please answer the question {tail}\nQuestion: {_question(sample)}{_unit(sample)}{choices}"
 
@@ -97,8 +93,7 @@ def _choice(request: str) -> Form:
 
 CHOICE = _choice("Please select the correct answer from the options above. \n")
 _CHOICE_PRO = _choice("Answer directly with the option letter from the given choices. ")
-_DESCRIBE = ("Please describe this image in general. Directly provide the description, do not include prefix like "
-             "\"This image depicts\". ")
+_DESCRIBE = ("Please describe this image in general. Directly provide the description, do not include prefix like \"This image depicts\". ")
 
 
 class Task(NamedTuple):
@@ -114,40 +109,32 @@ class Task(NamedTuple):
 _SHORT, _NUMBER = _after(P1), _after("\nAnswer the question using a single number.")
 TASKS: Dict[str, Task] = {
     "doc_qa": Task("docqa docvqa spdocvqa documentvqa", _SHORT, _SHORT, "anls_lmms", "anls_vlmevalkit", 32),
-    "info_vqa": Task("infovqa infographicvqa infographicsvqa infographicsvqavalv10", _SHORT, _SHORT, "anls_lmms",
-                     "anls_vlmevalkit", 32),
-    "text_vqa": Task("textvqa textvqa051", lambda s: _question(s).capitalize() + P1, _SHORT, "textvqa_lmms",
-                     "vqa_vlmevalkit", 0),
+    "info_vqa": Task("infovqa infographicvqa infographicsvqa infographicsvqavalv10", _SHORT, _SHORT, "anls_lmms", "anls_vlmevalkit", 32),
+    "text_vqa": Task("textvqa textvqa051", lambda s: _question(s).capitalize() + P1, _SHORT, "textvqa_lmms", "vqa_vlmevalkit", 0),
     "coco_2014_vqa": Task("coco2014vqa vqav2 vqa2 v2openendedmscocoval2014questions "
                           "v2openendedmscocotrain2014questions", _SHORT, _SHORT, "vqav2_lmms", "vqa_vlmevalkit", 16),
     "okvqa": Task("okvqa okvqaval2014 openendedmscocoval2014questions openendedmscocotrain2014questions",
-                  _after("\nWhen the provided information is insufficient, respond with 'Unanswerable'." + P1), _SHORT,
-                  "textvqa_lmms", "vqa_vlmevalkit", 0),
-    "chart_qa": Task("chartqa testhuman testaugmented valhuman valaugmented",
-                     _after("\nAnswer the question with a single word."), _SHORT, "relaxed_lmms",
+                  _after("\nWhen the provided information is insufficient, respond with 'Unanswerable'." + P1), _SHORT, "textvqa_lmms", "vqa_vlmevalkit", 0),
+    "chart_qa": Task("chartqa testhuman testaugmented valhuman valaugmented", _after("\nAnswer the question with a single word."), _SHORT, "relaxed_lmms",
                      "relaxed_vlmevalkit", 16),
     "ai2d": Task("ai2d ai2dnomask ai2dtestnomask", _letters, CHOICE, "ai2d_lmms", "mcq_vlmevalkit", 16),
     "mmstar": Task("mmstar mmstaroc", _stripped(L1[:-1]), CHOICE, "mcq_lmms", "mcq_vlmevalkit", 0),
     "mmbench": Task("mmbenchcc mmbenchru mmbenchdevenv11 mmbenchdevcnv11 mmbenchtestenv11 mmbenchtestcnv11 mmbenchv11 "
                     "mmbench mmbenchencndev", _mmbench, CHOICE, "mmbench_static_lmms", "mcq_circular_vlmevalkit", 1024),
-    "mme": Task("mme", lambda s: _question(s).strip().replace(" Please answer yes or no.", "") + P1, _question,
-                "mme_lmms", "yes_no_vlmevalkit", 16),
+    "mme": Task("mme", lambda s: _question(s).strip().replace(" Please answer yes or no.", "") + P1, _question, "mme_lmms", "yes_no_vlmevalkit", 16),
     "pope": Task("pope popeadv popeadversarial popepop popepopular poperandom popefull cocopope cocopopeadversarial "
                  "cocopoperandom cocopopepopular", _stripped(P1), _question, "pope_lmms", "yes_no_vlmevalkit", 128),
     "ocrbench": Task("ocrbench", _stripped(), _question, "ocrbench_lmms", "ocrbench_vlmevalkit", 128),
     "real_world_qa": Task("realworldqa", _stripped(), CHOICE, "realworldqa_lmms", "mcq_vlmevalkit", 16),
     "seed_bench": Task("seedbench seedbenchimg", _letters, CHOICE, "seed_bench_lmms", "mcq_vlmevalkit", 0),
-    "math_vista": Task("mathvista mathvistatestminiformat", _mathvista, _question, "mathvista_lmms",
-                       "mathvista_vlmevalkit", 16384),
+    "math_vista": Task("mathvista mathvistatestminiformat", _mathvista, _question, "mathvista_lmms", "mathvista_vlmevalkit", 16384),
     "mmmu": Task("mmmu mmmua mmmudevval", _mmmu, CHOICE, "mmmu_lmms", "mmmu_vlmevalkit", 128),
     "mmmu_pro": Task("mmmupro mmmuprostandard mmmupro10c mmmupro4c mmmupro10options mmmupro4options mmmuprostandard10 "
                      "mmmuprovision mmmuprostandard4", _mmmu_pro, _CHOICE_PRO, "mmmu_pro_lmms", "mmmu_vlmevalkit", 256),
-    "science_qa_img": Task("scienceqaimg scienceqa sqa sqaimg", _science, CHOICE, "scienceqa_lmms",
-                           "mcq_vlmevalkit", 16),
+    "science_qa_img": Task("scienceqaimg scienceqa sqa sqaimg", _science, CHOICE, "scienceqa_lmms", "mcq_vlmevalkit", 16),
     "st_qa": Task("stqa stvqa", _SHORT, _SHORT, "anls_lmms", "anls_vlmevalkit", 32),
     "tally_qa": Task("tallyqa", _NUMBER, _NUMBER, "tallyqa_vlmevalkit", "tallyqa_vlmevalkit", 0),
-    "coco_caption": Task("cococaption cococap coco2014cap coco2014capval cocoval cococaptions",
-                         lambda s: "Provide a one-sentence caption for the provided image.",
+    "coco_caption": Task("cococaption cococap coco2014cap coco2014capval cocoval cococaptions", lambda s: "Provide a one-sentence caption for the provided image.",
                          lambda s: s.question or _DESCRIBE, "captions", "captions", 64),
 }
 _TAILS = "val validation dev test testmini mini lite train tsv parquet local v1 en cn withqt"
@@ -172,8 +159,7 @@ def task_of(name: str) -> Optional[str]:
 
 # rules of the program that score as the tool's rule does, or nearly; otherwise the tool itself scores (vlmprof.scores)
 METRICS = {"anls": "anls", "relaxed": "relaxed", "textvqa": "vqa_official", "vqav2": "vqa_official",
-           "vqa": "vqa_official", "mmmu": "mmmu", "realworldqa": "real_world_qa",
-           **dict.fromkeys(("mcq", "ai2d", "scienceqa", "mmbench", "seed"), "mc")}
+           "vqa": "vqa_official", "mmmu": "mmmu", "realworldqa": "real_world_qa", **dict.fromkeys(("mcq", "ai2d", "scienceqa", "mmbench", "seed"), "mc")}
 
 
 def metric_of(rule: Optional[str], has_options: bool) -> Optional[str]:

@@ -45,8 +45,7 @@ def picture_format(data: bytes) -> str:
     Traceback (most recent call last):
     vlmprof.data.record.DataError: not a PNG, JPEG, WebP, GIF or BMP file
     """
-    for name, begin in (("png", rb"\x89PNG\r\n\x1a\n"), ("jpg", rb"\xff\xd8\xff"), ("webp", rb"RIFF.{4}WEBP"),
-                        ("gif", rb"GIF8[79]a"), ("bmp", rb"BM")):
+    for name, begin in (("png", rb"\x89PNG\r\n\x1a\n"), ("jpg", rb"\xff\xd8\xff"), ("webp", rb"RIFF.{4}WEBP"), ("gif", rb"GIF8[79]a"), ("bmp", rb"BM")):
         if re.match(begin, data, re.DOTALL):
             return name
     if data[:4] in (b"II*\0", b"MM\0*"):

@@ -135,10 +135,8 @@ def tsv_samples(path: Path, task: Optional[str], rows: List[Row]) -> Iterator[Sa
 # ---- Parquet and Arrow
 
 # columns that only this set has; the first row that fits
-SIGNATURES = [
-    ("question ucsf_document_id answers", "doc_qa"), ("question operation/reasoning answers", "info_vqa"),
-    ("question flickr_original_url", "text_vqa"), ("question question_tokens image_classes", "text_vqa"),
-    ("question multiple_choice_answer answers", "coco_2014_vqa"),
+SIGNATURES = [("question ucsf_document_id answers", "doc_qa"), ("question operation/reasoning answers", "info_vqa"),
+    ("question flickr_original_url", "text_vqa"), ("question question_tokens image_classes", "text_vqa"), ("question multiple_choice_answer answers", "coco_2014_vqa"),
     ("question_id question question_type answer_type answers", "okvqa"), ("pid question decoded_image", "math_vista"),
     ("question choice_a choice_b data_type", "seed_bench"), ("question image_source category answer", "pope"),
     ("question choices hint lecture", "science_qa_img"), ("question A B answer L2-category", "mmbench"),
@@ -146,8 +144,7 @@ SIGNATURES = [
     ("question question_type dataset answer", "ocrbench"), ("question image_1 question_type options", "mmmu"),
     ("question image_1 options", "mmmu_pro"), ("question type answer image", "chart_qa"),
     ("coco_url file_name answer", "coco_caption"), ("question_id question category answer image", "mme"),
-    ("question options answer image", "ai2d"), ("options subject answer image", "mmmu_pro"),
-]
+    ("question options answer image", "ai2d"), ("options subject answer image", "mmmu_pro")]
 
 
 def task_of_columns(columns: List[str]) -> Optional[str]:
@@ -160,8 +157,7 @@ def task_of_columns(columns: List[str]) -> Optional[str]:
     for wanted, task in SIGNATURES:
         if have.issuperset(wanted.split()):
             return task
-    return "real_world_qa" if {"image", "question", "answer"} <= have <= {"image", "question", "answer",
-                                                                          "image_path"} else None
+    return "real_world_qa" if {"image", "question", "answer"} <= have <= {"image", "question", "answer", "image_path"} else None
 
 
 def read_columns(path: Path) -> Iterator[List[Row]]:
@@ -221,9 +217,7 @@ def _list_of(value: Any) -> List[Optional[str]]:
 _MORE = {  # columns that become members, by set: column -> member
     "chart_qa": {"type": "category"}, "ocrbench": {"question_type": "category", "dataset": "dataset"},
     "mmbench": {"category": "category"}, "mmstar": {"category": "category", "l2_category": "l2_category"},
-    "mme": {"category": "category"}, "pope": {"category": "category"}, "seed_bench": {"data_type": "category"},
-    "mmmu": {"question_type": "question_type"},
-}
+    "mme": {"category": "category"}, "pope": {"category": "category"}, "seed_bench": {"data_type": "category"}, "mmmu": {"question_type": "question_type"}}
 
 
 def _read_set(row: Row, task: str, sample: Sample) -> None:

@@ -1,11 +1,4 @@
-"""Stage times of torch models, sweeps over any knob of yours, and A/B comparisons, on any device that torch has (vlmprof help python).
-
-    import vlmprof.torch
-    with vlmprof.torch.stages(model) as stages:
-        model.generate(**inputs, max_new_tokens=32)
-    print(stages)
-    vlmprof.torch.sweep(model, processor, "questions.jsonl", knobs={"attn": ["eager", "sdpa"], "longest_edge": [224, 336]}, output_dir="results")
-    print(vlmprof.torch.ab(run_a, run_b))
+"""Stage times of torch models (stages), sweeps over any knob of yours (sweep), and A/B comparisons (ab), on any device that torch has: vlmprof help torch.
 
 Needs torch and transformers: pip install "vlmprof[torch]"."""
 try:

@@ -4,34 +4,39 @@ from __future__ import annotations
 import math
 import random
 import statistics
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, List, Optional, Tuple
 
 import torch
 
-from .timing import synchronise
+from .timing import Progress, synchronise
 
-LEVEL = 0.998  # of the intervals: 20 comparisons of equal things should find nothing
+LEVEL, LEAST_PAIRS, LEAST_NS = 0.998, 12, 100_000  # the level is that of the intervals: 20 comparisons of equal things should find nothing
 
 
 @dataclass
 class AB:
-    """The result of ab. Changes are B's time relative to A's, in percent; intervals have the confidence level LEVEL."""
-    verdict: str  # "slower", "faster", "no difference" or "unclear", if A differs from itself
+    """The result of ab. Changes are B's time relative to A's, in percent; the intervals have a confidence level of 99.8 %."""
+    verdict: str  # "slower", "faster", "same" (the interval is within the margin) or "undecided"
     change_percent: float
     interval: Tuple[float, float]
-    control_percent: float  # of A's second runs against its first
+    control_percent: float  # of one half of A's runs relative to the other; both halves have runs that came first, and second, in their round
     control_interval: Tuple[float, float]
     a_ns: List[int]
     b_ns: List[int]
-    again_ns: List[int]  # A's second runs
-    left_out: int  # runs that are in no number above: something else on the machine slowed them
+    left_out: int  # runs that are in no interval: they took far longer than the rest
+    margin_percent: float
+    pairs_needed: Optional[int] = None  # if undecided: about so many pairs should decide; None: more would not help
 
     def __str__(self) -> str:
-        by = f"{self.verdict} by {abs(self.change_percent):.1f} [{{:.1f}}, {{:.1f}}] %".format(*sorted(map(abs, self.interval)))
-        words = {"slower": by, "faster": by}.get(self.verdict, f"{self.verdict}: {self.change_percent:+.1f} [{self.interval[0]:.1f}, {self.interval[1]:.1f}] %")
-        return f"{words}; A against itself: {self.control_percent:+.1f} [{self.control_interval[0]:.1f}, {self.control_interval[1]:.1f}] %; {len(self.a_ns)} pairs, {self.left_out} runs disturbed"
+        is_known, ends = self.verdict in ("slower", "faster"), "[{:.1f}, {:.1f}] %"
+        words = f"{self.verdict} by {abs(self.change_percent):.1f} " if is_known else f"{f'same within {self.margin_percent:g} %' if self.verdict == 'same' else self.verdict}: {self.change_percent:+.1f} "
+        words += ends.format(*(sorted(map(abs, self.interval)) if is_known else self.interval)) + ", 99.8 % interval"
+        words += f" (about {self.pairs_needed:,} pairs needed)" if self.pairs_needed else " (A differs from itself)" if self.verdict == "undecided" else ""
+        return (f"{words}; A against itself: {self.control_percent:+.1f} {ends.format(*self.control_interval)}; {len(self.a_ns)} pairs, "
+                f"{self.left_out} of {2 * len(self.a_ns)} runs left out as disturbed")
 
 
 def _quantile(values: List[float], share: float) -> float:
@@ -50,36 +55,56 @@ def shift(one: List[float], other: List[float]) -> Tuple[float, Tuple[float, flo
     return statistics.median(differences), (differences[place], differences[-1 - place])
 
 
-def _undisturbed(rounds: List[List[float]]) -> List[List[float]]:
-    """Logarithms of the times of A, B and A again, less the level of the rounds around them, without runs that something else on the machine slowed: those
-    eight times as far above their lower quartile as that is above the lowest tenth. The limit is the same for A and B."""
+def _undisturbed(rounds: List[Tuple[int, int]]) -> List[List[Optional[float]]]:
+    """Logarithms of the times of A and B, less the level of the rounds around them; None for runs that something else on the machine slowed: those eight
+    times as far above their lower quartile as that is above the lowest tenth, but at least 5 %. A and B share that limit."""
     logs = [[math.log(one) for one in times] for times in rounds]
     levels = [_quantile([one for times in logs[max(0, index - 2):index + 3] for one in times], 0.25) for index in range(len(logs))]
-    a, b, again = ([times[which] - level for times, level in zip(logs, levels)] for which in range(3))
-    quartiles = [_quantile(a + again, 0.25), _quantile(b, 0.25)]
-    around = [one - quartiles[0] for one in a + again] + [one - quartiles[1] for one in b]
-    limit = _quantile(around, 0.25) + 8 * (_quantile(around, 0.25) - _quantile(around, 0.1))
-    return [[one for one in times if one - quartile <= limit] or times for times, quartile in zip((a, b, again), (*quartiles, quartiles[0]))]
+    sides = [[times[which] - level for times, level in zip(logs, levels)] for which in range(2)]
+    quartiles = [_quantile(side, 0.25) for side in sides]
+    around = [one - quartile for side, quartile in zip(sides, quartiles) for one in side]
+    limit = _quantile(around, 0.25) + max(0.05, 8 * (_quantile(around, 0.25) - _quantile(around, 0.1)))
+    return [[one if one - quartile <= limit else None for one in side] for side, quartile in zip(sides, quartiles)]
 
 
-def ab(run_a: Callable[[], Any], run_b: Callable[[], Any], pairs: int = 60, *, warmup: int = 2, seed: Optional[int] = None,
+def _verdict(rounds: List[Tuple[int, int]], firsts: List[int], margin: float) -> AB:
+    a, b = _undisturbed(rounds)
+    halves = [firsts[:index].count(first) % 2 for index, first in enumerate(firsts)]
+    kept = [[one for one in side if one is not None] for side in (a, b)]
+    change, interval = shift(kept[0], kept[1])
+    control, around = shift(*([one for one, half in zip(a, halves) if half == which and one is not None] for which in (0, 1)))
+    value, low, high, *rest = (100 * math.expm1(one) for one in (change, *interval, control, *around))
+    differs = around[0] > 0 or around[1] < 0
+    verdict = "undecided" if differs else "same" if -margin < low and high < margin else "slower" if low > 0 else "faster" if high < 0 else "undecided"
+    # intervals narrow with the root of the pairs: until 0 is outside, or until both ends are within the margin
+    reach = [(value - low if value > 0 else high - value) / max(abs(value), 1e-9)]
+    reach += [max((high - value) / (margin - value), (value - low) / (margin + value))] if abs(value) < margin else []
+    needed = len(rounds) * max(1.0, min(reach)) ** 2 if verdict == "undecided" and not differs else 0
+    return AB(verdict, value, (low, high), rest[0], (rest[1], rest[2]), [one for one, _ in rounds], [one for _, one in rounds], 2 * len(rounds) - sum(map(len, kept)),
+              margin, int(float(f"{needed:.1e}")) or None)
+
+
+def ab(run_a: Callable[[], Any], run_b: Callable[[], Any], pairs: int = 60, *, margin: float = 2, warmup: int = 2, seed: Optional[int] = None, progress: bool = True,
        clock: Optional[Callable[[], int]] = None) -> AB:
     """Times run_a and run_b alternately, and says whether B is slower: "slower by 3.9 [0.3, 7.7] %".
 
-    run_a, run_b: functions without arguments; accelerators are synchronised before and after each call
-    pairs:  rounds, each of A, B and A again, in an order drawn anew; B is compared with both runs of A
-    warmup: calls of each that are not timed; clock: a function that returns ns
+    run_a, run_b: functions without arguments that take 0.1 ms or more; accelerators are synchronised before and after each call
+    pairs:  rounds, each of B, A, B or of A, B, A, in random order; the first run is not timed, so every timed run comes directly after one of the other side
+    margin: percent; "same" means that the whole interval is between -margin and margin
+    warmup: calls of each that are not timed; clock: function returning nanoseconds, instead of the machine's clock
 
-    Runs that something else on the machine slowed are left out. A verdict needs an interval that has no 0 in it; if A differs from its own repetitions, there
-    is none."""
-    if not isinstance(pairs, int) or pairs < 12:
-        raise ValueError(f"pairs: expected 12 or more, not {pairs!r}: fewer cannot give a verdict")
+    A run that takes far longer than the rest is left out; A and B share one cut-off. "slower" and "faster" need an interval without 0 that exceeds the margin.
+    Other intervals that exceed it are "undecided", as is all if A differs from itself. Ctrl-C after 12 pairs or more gives the verdict of these."""
+    if not isinstance(pairs, int) or pairs < LEAST_PAIRS:
+        raise ValueError(f"pairs: expected {LEAST_PAIRS} or more, not {pairs!r}: fewer cannot give a verdict")
+    if not 0 <= margin < 100:
+        raise ValueError(f"margin: expected percent from 0 to 100, not {margin!r}")
     for name, run in (("run_a", run_a), ("run_b", run_b)):
         if not callable(run):
             raise TypeError(f"{name}: expected a function, not {type(run).__name__}")
     accelerator = getattr(torch, "accelerator", None)  # torch 2.6
     device = torch.device("cuda") if torch.cuda.is_available() else accelerator.current_accelerator() if accelerator and accelerator.is_available() else torch.device("cpu")
-    now, drawn = clock or time.perf_counter_ns, random.Random(seed)
+    now, drawn, runs = clock or time.perf_counter_ns, random.Random(seed), (run_a, run_b)
 
     def time_of(run: Callable[[], Any]) -> int:
         synchronise(device)
@@ -87,15 +112,27 @@ def ab(run_a: Callable[[], Any], run_b: Callable[[], Any], pairs: int = 60, *, w
         run()
         synchronise(device)
         return max(1, now() - began)
-    runs = [run_a, run_b, run_a]
-    times: List[List[int]] = [[], [], []]
-    for round_index in range(-warmup, pairs):
-        for which in drawn.sample(range(3), 3):
-            spent = time_of(runs[which])
-            if round_index >= 0:
-                times[which].append(spent)
-    a, b, again = _undisturbed([list(map(float, one)) for one in zip(*times)])
-    (change, interval), (control, around) = shift(a + again, b), shift(a, again)
-    low, high, *rest = (100 * math.expm1(value) for value in (*interval, change, control, *around))
-    verdict = "unclear" if around[0] > 0 or around[1] < 0 else "slower" if low > 0 else "faster" if high < 0 else "no difference"
-    return AB(verdict, rest[0], (low, high), rest[1], (rest[2], rest[3]), times[0], times[1], times[2], 3 * pairs - len(a + b + again))
+    for run in runs * warmup:
+        run()
+    rounds: List[Tuple[int, int]] = []
+    firsts: List[int] = []
+    shown = Progress("pairs", pairs) if progress else None
+    try:
+        while len(rounds) < pairs:
+            if len(firsts) == len(rounds):
+                firsts += drawn.sample([0, 0, 1, 1], 4)
+            first = firsts[len(rounds)]
+            time_of(runs[1 - first])
+            spent = [time_of(runs[which]) for which in (first, 1 - first)]
+            rounds.append((spent[first], spent[1 - first]))
+            if shown:
+                shown.say(len(rounds))
+    except KeyboardInterrupt:
+        if len(rounds) < LEAST_PAIRS:
+            raise
+        print(f"vlmprof.torch: stopped after {len(rounds)} of {pairs} pairs", file=sys.stderr)
+    for name, side in zip(("run_a", "run_b"), zip(*rounds)):
+        if statistics.median(side) < LEAST_NS:
+            raise ValueError(f"{name} takes {statistics.median(side) / 1e3:.2g} us; calls of less than {LEAST_NS // 1000} us cannot be compared: let both functions loop, "
+                             "such as: for _ in range(1000): step()")
+    return _verdict(rounds, firsts, float(margin))

@@ -18,23 +18,14 @@ _LLAVA = ("vision_tower", "multi_modal_projector", "language_model")
 _QWEN = ("visual", "visual.merger", "language_model")
 _IDEFICS = ("vision_model", "connector", "text_model")
 _MOLMO = ("vision_backbone.image_vit", "vision_backbone", "transformer.blocks.0..transformer.ln_f")
-FAMILIES: Dict[str, Family] = {
-    "LlavaForConditionalGeneration": Family("LLaVA", *_LLAVA, views=True),
-    "LlavaNextForConditionalGeneration": Family("LLaVA-NeXT", *_LLAVA),
-    "LlavaOnevisionForConditionalGeneration": Family("LLaVA-OneVision", *_LLAVA),
-    "InternVLForConditionalGeneration": Family("InternVL", *_LLAVA, views=True),
-    "Gemma3ForConditionalGeneration": Family("Gemma3", *_LLAVA, views=True),
-    "PaliGemmaForConditionalGeneration": Family("PaliGemma", *_LLAVA),
-    "Mistral3ForConditionalGeneration": Family("Mistral3", *_LLAVA),
-    "Molmo2ForConditionalGeneration": Family("Molmo2", *_LLAVA),
-    "MolmoForCausalLM": Family("Molmo", *_MOLMO),
-    "SmolVLMForConditionalGeneration": Family("SmolVLM", *_IDEFICS, views=True),
-    "Idefics3ForConditionalGeneration": Family("Idefics3", *_IDEFICS, views=True),
-    "Qwen2VLForConditionalGeneration": Family("Qwen2-VL", *_QWEN),
-    "Qwen2_5_VLForConditionalGeneration": Family("Qwen2.5-VL", *_QWEN),
-    "Qwen3VLForConditionalGeneration": Family("Qwen3-VL", *_QWEN),
-    "Qwen3VLMoeForConditionalGeneration": Family("Qwen3-VL-MoE", *_QWEN),
-}
+FAMILIES: Dict[str, Family] = {"LlavaForConditionalGeneration": Family("LLaVA", *_LLAVA, views=True), "LlavaNextForConditionalGeneration": Family("LLaVA-NeXT", *_LLAVA),
+    "LlavaOnevisionForConditionalGeneration": Family("LLaVA-OneVision", *_LLAVA), "InternVLForConditionalGeneration": Family("InternVL", *_LLAVA, views=True),
+    "Gemma3ForConditionalGeneration": Family("Gemma3", *_LLAVA, views=True), "PaliGemmaForConditionalGeneration": Family("PaliGemma", *_LLAVA),
+    "Mistral3ForConditionalGeneration": Family("Mistral3", *_LLAVA), "Molmo2ForConditionalGeneration": Family("Molmo2", *_LLAVA),
+    "MolmoForCausalLM": Family("Molmo", *_MOLMO), "SmolVLMForConditionalGeneration": Family("SmolVLM", *_IDEFICS, views=True),
+    "Idefics3ForConditionalGeneration": Family("Idefics3", *_IDEFICS, views=True), "Qwen2VLForConditionalGeneration": Family("Qwen2-VL", *_QWEN),
+    "Qwen2_5_VLForConditionalGeneration": Family("Qwen2.5-VL", *_QWEN), "Qwen3VLForConditionalGeneration": Family("Qwen3-VL", *_QWEN),
+    "Qwen3VLMoeForConditionalGeneration": Family("Qwen3-VL-MoE", *_QWEN)}
 STAGES = ("vit", "connector", "language")
 
 
@@ -85,6 +76,6 @@ def find_modules(model: Any, named: Optional[Dict[str, Optional[str]]] = None) -
             children = ", ".join(name for name, _ in model.named_modules() if name and name.count(".") <= 1) or "none, this model has no modules"
             raise UnknownStructure(
                 f"{type(model).__name__}: no module of the stage {stage!r}; looked for {', '.join(paths)} in the model and its member model. "
-                f"Name it: stages(model, modules={{{stage!r}: \"PATH\"}}), where PATH is one of: {children}; or None if the model has none")
+                f"{'Name another' if stage in named else 'Name it'}: stages(model, modules={{{stage!r}: \"PATH\"}}), where PATH is one of: {children}; or None if the model has none")
     is_pixtral = getattr(getattr(getattr(model, "config", None), "vision_config", None), "model_type", "") == "pixtral"  # pictures of any size in one row
     return row.name if row else type(model).__name__, bool(row and row.views and not is_pixtral), found

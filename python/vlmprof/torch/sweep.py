@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import inspect
 import itertools
@@ -14,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import UserDict
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
@@ -21,32 +23,32 @@ import torch
 
 from .. import commands
 from ..scores import score_of
-from .timing import provenance, stages, state_of
+from .timing import Progress, provenance, stages, state_of
 
 Knob = Union[int, float, str, bool]
 Record = Dict[str, Any]
 Point = Tuple[str, Any]  # configuration, sample_id
 
 
-class Knobs(Mapping[str, Knob]):
+class Knobs(UserDict):
     """The knobs of one configuration; records which ones are read, so that none is varied without effect."""
 
     def __init__(self, values: Dict[str, Knob]):
-        self._values = values
+        super().__init__(values)
         self.read: Set[str] = set()
 
     def __getitem__(self, name: str) -> Knob:
         self.read.add(name)
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+        return self.data[name]
 
 
 # ---- records
+# a misspelled "image" or "images", by one letter or two swapped ones, or another tool's name: the rule of `vlmprof sweep`
+_NOT_IMAGE = re.compile("|".join(["picture|img|image_path|image_url|image_file|img_path|photo|pictures|imgs|image_paths|image_urls"] + [
+    one for word in ("image", "images") for at in range(len(word) + 1)
+    for one in (f"{word[:at]}.?{word[at + 1:]}", f"{word[:at]}.{word[at:]}", word[:at] + word[at + 1:at + 2] + word[at:at + 1] + word[at + 2:])]), re.IGNORECASE)
+
+
 def _read_records(records: Union[str, Path, Iterable[Record]], num_samples: Optional[int], seed: int) -> Tuple[str, List[Record]]:
     """(name of the data set, the sampled records with their sample_id): all, or those of numpy's RandomState(seed).choice, as `vlmprof sweep` draws."""
     path = Path(records) if isinstance(records, (str, Path)) else None
@@ -64,6 +66,9 @@ def _read_records(records: Union[str, Path, Iterable[Record]], num_samples: Opti
         name = f"record {row['sample_id']}" + (f" (id {row['id']})" if "id" in row else "")
         if "question" not in row and "content" not in row:
             raise ValueError(f"{name} has no \"question\"; a record is {{\"question\": .., \"answers\": [..], \"image\": path or picture, or \"images\": [..]}}")
+        wrong = [key for key in row if _NOT_IMAGE.fullmatch(key) and row[key] is not None] if row.get("image") is None and row.get("images") is None else []
+        if wrong:
+            raise ValueError(f"{name} has no \"image\", but has {json.dumps(wrong[0])}: rename that key to \"image\"")
         pictures = row.get("images") or ([row["image"]] if row.get("image") is not None else [])
         row["images"] = [(path.parent if path else Path()) / one if isinstance(one, (str, Path)) else one for one in pictures]
         missing = [one for one in row["images"] if isinstance(one, Path) and not one.is_file()]
@@ -79,15 +84,19 @@ def _settings_of(processor: Any) -> List[str]:
 
 
 def default_inputs(processor: Any, record: Record, knobs: Mapping[str, Knob]) -> Dict[str, Any]:
-    """What sweep passes to generate unless it gets `inputs`: the chat template's prompt and the processor's pictures. Knobs: longest_edge [px], to which
-    larger pictures shrink, batch, and settings of the image processor."""
+    """What sweep passes to generate unless it gets `inputs`: the chat template's prompt and the processor's pictures. Knobs: batch, settings of the image
+    processor, and longest_edge [px]: that of the processor's size if it has one; otherwise pictures are shrunk to it before the processor."""
     from PIL import Image, ImageOps
     pictures = [(ImageOps.exif_transpose(Image.open(one)) if isinstance(one, Path) else one).convert("RGB") for one in record["images"]]
-    if "longest_edge" in knobs:
+    settings: Dict[str, Any] = {name: knobs[name] for name in _settings_of(processor) if name in knobs and name != "longest_edge"}
+    size = dict(getattr(getattr(processor, "image_processor", None), "size", None) or {})
+    if "longest_edge" in knobs and size.get("longest_edge") and "max_pixels" not in _settings_of(processor):  # Qwen's longest_edge is a number of pixels
+        limits = {"longest_edge": int(knobs["longest_edge"]), "shortest_edge": min(size.get("shortest_edge") or 0, int(knobs["longest_edge"]))}
+        settings["size"] = {key: limits.get(key, value) for key, value in size.items() if value is not None}
+    elif "longest_edge" in knobs:
         for index, picture in enumerate(pictures):
             share = int(knobs["longest_edge"]) / max(picture.size)
             pictures[index] = picture.resize([max(1, round(side * share)) for side in picture.size]) if share < 1 else picture
-    settings = {name: knobs[name] for name in _settings_of(processor) if name in knobs and name != "longest_edge"}
     text = str(record.get("question", ""))
     if getattr(processor, "chat_template", None):
         parts = record.get("content") or [*({"image": 0} for _ in pictures), {"text": text}]
@@ -98,6 +107,35 @@ def default_inputs(processor: Any, record: Record, knobs: Mapping[str, Knob]) ->
     if pictures:
         more["images"] = pictures * count if count == 1 or not hasattr(processor, "image_processor") else [pictures] * count
     return dict(processor(text=[text] * count, return_tensors="pt", **more))
+
+
+def _print_of(inputs: Callable[..., Dict[str, Any]], processor: Any, record: Record, knobs: Knobs) -> Any:
+    """Equal for equal inputs. A failure is equal to nothing: the run will have it again."""
+    try:
+        return hash(tuple((key, tuple(value.shape), value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()) if torch.is_tensor(value)
+                          else (key, repr(value)) for key, value in inputs(processor, record, knobs).items()))
+    except Exception:  # noqa: BLE001 - a function of the user's
+        return time.perf_counter()
+
+
+def _reading() -> Optional[Tuple[float, ...]]:
+    """CPU seconds since boot: available ones, used ones, those that a virtual machine's host took, and this process's own; None: not known."""
+    try:
+        user, nice, system, idle, wait, irq, softirq, steal = (int(one) / os.sysconf("SC_CLK_TCK") for one in Path("/proc/stat").read_text().split()[1:9])
+    except (OSError, ValueError):
+        return None
+    busy = user + nice + system + irq + softirq
+    return busy + idle + wait + steal, busy, steal, sum(os.times()[:4])
+
+
+def _noise(blocks: List[Tuple[float, float]]) -> Dict[str, Any]:
+    """The member `noise` of a result file, from (percent that the host took, percent that other programs used) of blocks of runs."""
+    found: Dict[str, Any] = {"samples": len(blocks), "load": None, "frequency_mhz": None, "neighbour_spread": None, "neighbour_pairs": 0, "bare_spread": None, "bare_pairs": 0}
+    members = (("steal_percent", "steal_samples", "stolen", 5), ("other_cpu_percent", "other_samples", "busy", 10))  # with the limits of vlmprof sweep
+    for values, (mean, count, much, limit) in zip(zip(*blocks), members):
+        above = [one for one in values if one >= limit]
+        found.update({mean: statistics.mean(values), count: len(values), f"{much}_samples": len(above), f"{much}_percent": statistics.mean(above) if above else None})
+    return found
 
 
 # ---- knobs that sweep applies itself
@@ -215,7 +253,10 @@ def _grid(knobs: Mapping[str, Sequence[Knob]], model: Any, processor: Any, has_o
             with _attention(model, value):
                 pass
         except (AttributeError, ImportError, ValueError) as error:
-            raise ValueError(f"knobs: attn {value!r}: {error}; use apply= for others") from None
+            names = list(dict.fromkeys(re.findall(r"[\w|]+", str(error).partition("possible arguments are")[2].replace("attn_implementation", ""))))
+            near = difflib.get_close_matches(str(value), names, 1)
+            reason = "transformers does not have it" + (f"; did you mean {near[0]}?" if near else f": it has {', '.join(names)}") if names else str(error).rstrip(".")
+            raise ValueError(f"knobs: attn {value!r}: {reason}; use apply= for others") from None
     if any(_parse_prune(str(one)) for one in knobs.get("prune", ())) and not timed.has_views:
         raise ValueError(f"knobs: prune: {timed.family}'s connector does not output [views, tokens, width]; apply= can prune it")
     return [dict(zip(knobs, values)) for values in itertools.product(*knobs.values())]
@@ -234,13 +275,10 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
               dtype, prune ("none", "stride:keep=0.5", "random:keep=0.25"), longest_edge [px], batch, settings of the image processor
     apply:    a function of the model and a configuration's knobs; it may return something with close(), or a context manager
     inputs:   a function of processor, record and knobs that returns the arguments of generate; run: one of the model and them that answers
-    score:    a function of answer and record that returns 0 to 1, or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`
-    order:    "runs": configurations alternate run by run, in an order drawn anew; "samples": sample by sample; "configurations": one after the other
-    on_error: "record": a point that fails is a row with its reason; "raise"
-    max_new_tokens: None: that of the first record whose prompt is a tool's (vlmprof help data), else 16
-    resume:   goes on with the sweep in output_dir, whose points.jsonl has every run; Ctrl-C writes the result files of what there is
-    clock:    ns, in the place of the machine's clocks
-
+    score:    a function of answer and record (called after all runs, without knobs) or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`
+    order:    "runs": configurations alternate run by run, each time in a new random order; "samples": sample by sample; "configurations": one after the other
+    on_error: "record": a point that fails is a row with its reason; "raise". max_new_tokens: None: that of a tool's first prompt (vlmprof help data), else 16
+    resume:   continues the sweep in output_dir, whose points.jsonl has every run. clock: function returning nanoseconds, instead of the machine's clock
     Answers are greedy. Guide: vlmprof help torch."""
     for name, value, least in (("num_runs", num_runs, 1), ("warmup", warmup, 0), ("max_new_tokens", max_new_tokens, 1), ("num_samples", num_samples, 1)):
         if not (value is None and name in ("num_samples", "max_new_tokens")) and (not isinstance(value, int) or isinstance(value, bool) or value < least):
@@ -266,9 +304,16 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
     job.head = {"dataset_name": dataset_name or name, "model": model_name or getattr(getattr(model, "config", None), "name_or_path", "") or type(model).__name__,
                 "architecture": timed.family, "max_new_tokens": max_new_tokens, "num_runs_per_sample": num_runs, "accuracy_metric": metric,
                 **({"accuracy_from": "score= of vlmprof.torch.sweep"} if score is not None else {})}
+    few = sum(isinstance(row.get("answers"), list) and 0 < len(row["answers"]) < 3 for row in rows) if metric == "vqa_seed" and score is None else 0
+    if few:
+        print(f"vlmprof.torch: {few} of {len(rows)} records have fewer than 3 answers: vqa_seed gives at most 1/3; metric=\"em\" compares with one answer", file=sys.stderr)
+    job.check_inputs()
     job.open(Path(output_dir), resume)
     try:
         job.measure(progress)
+    except KeyboardInterrupt:
+        print(f"vlmprof.torch: stopped; {output_dir} has the results of the finished runs; resume=True measures the rest", file=sys.stderr)
+        raise SystemExit(130) from None
     finally:
         job.file.close()
         written = job.write(scores, knob_units or {})
@@ -289,6 +334,26 @@ class _Sweep:
         self.failed: Dict[Point, str] = {}
         self.sessions: List[Dict[str, Any]] = []
         self.now = timed._clock or time.perf_counter_ns
+        self.noise: Dict[str, List[Tuple[float, float]]] = {}  # of the blocks with runs of a configuration
+
+    def check_inputs(self) -> None:
+        """Raises ValueError if two values of a knob that inputs reads give the same inputs for every record."""
+        inputs, first = self.how["inputs"], Knobs(self.grid[0])
+        _print_of(inputs, self.processor, self.rows[0], first)
+        levels = {knob: list(dict.fromkeys(one[knob] for one in self.grid)) for knob in self.grid[0] if knob in first.read}
+        for knob, values in levels.items():
+            prints: List[Any] = [0] * len(values)
+            for row, others in itertools.product(self.rows, list(itertools.product(*(levels[other] for other in levels if other != knob)))):
+                fixed: Dict[str, Any] = {**self.grid[0], **dict(zip((other for other in levels if other != knob), others))}
+                prints = [hash((old, _print_of(inputs, self.processor, row, Knobs({**fixed, knob: value})))) for old, value in zip(prints, values)]
+                if len(set(prints)) == len(prints):
+                    break
+            else:
+                same = [value for value, one in zip(values, prints) if one == next(one for one in prints if prints.count(one) > 1)]
+                text = f"knobs: {knob} {same[0]!r} and {same[1]!r} give the same inputs for every record"
+                if self.how["apply"] is None:
+                    raise ValueError(f"{text}: leave one out")
+                print(f"vlmprof.torch: {text}; if apply does not use it either, it has no effect", file=sys.stderr)
 
     # ---- the file of finished runs
     def open(self, folder: Path, resume: bool) -> None:
@@ -325,6 +390,9 @@ class _Sweep:
                     raise ValueError(f"resume: the sweep in {path.parent} has a different {other[0]}: {line['plan'].get(other[0])!r}, now {plan[other[0]]!r}")
             elif "run" in line:
                 self.runs.setdefault(point, {})[line["run"]] = line
+            elif "noise" in line:
+                for name in line["configs"]:
+                    self.noise.setdefault(name, []).append(line["noise"])
             elif "session" in line:  # what failed is tried again
                 self.sessions.append(line["session"])
 
@@ -344,9 +412,10 @@ class _Sweep:
             yield from ((row, name, run) for row in self.rows for run in runs for name in drawn.sample(self.names, count))
 
     def measure(self, progress: bool) -> None:
-        todo = [(row, name, run) for row, name, run in self._steps()
-                if len(have := self.runs.get((name, row["sample_id"]), {})) < self.how["num_runs"] and run not in have]
-        began = shown = time.monotonic()
+        todo = [step for step in self._steps() if len(have := self.runs.get((step[1], step[0]["sample_id"]), {})) < self.how["num_runs"] and step[2] not in have]
+        shown, cause = Progress("runs", len(todo)) if progress else None, None
+        self.block: Set[str] = set()
+        self.reading = None if self.timed._clock else _reading()
         applied = ""
         with contextlib.ExitStack() as stack:
             for done, (row, name, run) in enumerate(todo):
@@ -365,16 +434,34 @@ class _Sweep:
                         line = {"config": name, "sample_id": point[1], "run": run, "session": len(self.sessions) - 1, **line}
                         self.runs.setdefault(point, {})[run] = line
                         self._add(line)
+                        self._end_block(name)
                 except Exception as error:  # noqa: BLE001 - the model's, or a function of the user's
                     if self.how["on_error"] == "raise" or isinstance(error, _Unread):
                         raise
                     self.failed[point] = f"{type(error).__name__}: {error}"
+                    cause = cause or error
                     self._add({"config": name, "sample_id": point[1], "failed": self.failed[point]})
-                now = time.monotonic()
-                if progress and (now - shown > (0.5 if sys.stderr.isatty() else 30) or done + 1 == len(todo)):
-                    shown, left = now, round((now - began) / (done + 1) * (len(todo) - done - 1))
-                    print(f"vlmprof.torch: {done + 1} of {len(todo)} runs, {len(self.failed)} points failed, {left // 60}:{left % 60:02} left",
-                          end="\r" if sys.stderr.isatty() and done + 1 < len(todo) else "\n", file=sys.stderr, flush=True)
+                if shown:
+                    shown.say(done + 1, f", {len(self.failed)} points failed")
+        if self.failed:
+            (_, sample_id), reason = next(iter(self.failed.items()))
+            text = f"{len(self.failed)} of {len(self.names) * len(self.rows)} points failed; the first: record {sample_id}: {reason}"
+            if not self.runs:
+                raise RuntimeError(text) from cause
+            print(f"vlmprof.torch: {text}", file=sys.stderr)
+
+    def _end_block(self, name: str) -> None:
+        """After a run: ends the block of runs if it is long enough to say what other programs used of the CPUs, as in vlmprof sweep."""
+        self.block.add(name)
+        now = _reading() if self.reading else None
+        if not now or not self.reading or now[0] - self.reading[0] < 0.2 * (os.cpu_count() or 1):
+            return
+        total, busy, steal, own = (after - before for before, after in zip(self.reading, now))
+        if min(busy, steal, own) >= 0 and busy + steal <= total and own - busy <= total / 10:
+            self._add({"noise": [100 * steal / total, 100 * (busy - own) / total], "configs": sorted(self.block)})
+            for one in self.block:
+                self.noise.setdefault(one, []).append((100 * steal / total, 100 * (busy - own) / total))
+        self.reading, self.block = now, set()
 
     def _apply(self, stack: contextlib.ExitStack, name: str) -> None:
         knobs, model = self.knobs[name], self.timed.model
@@ -398,7 +485,7 @@ class _Sweep:
     def _check(self, knobs: Knobs) -> None:
         unread = [knob for knob in knobs if knob not in knobs.read and len({one[knob] for one in self.grid}) > 1]
         if unread:
-            raise _Unread(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs._values}: its values would be measured without any effect")
+            raise _Unread(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs.data}: its values would be measured without any effect")
 
     def _run(self, row: Record, knobs: Knobs) -> Dict[str, Any]:
         """Runs one request; returns the members of its line."""
@@ -449,15 +536,16 @@ class _Sweep:
             totals, session = [line["T_total"] for line in lines], self.sessions[max((run["session"] for _, runs in rows for run in runs), default=-1)]
             stamps = statistics.mean(run["stamps"] for _, runs in rows for run in runs) if rows else 0
             accuracy = sum(known) / len(known) if known else None
-            cost = session["stamp_cost_ns"]
-            result = {**self.head, "knobs": dict(self.knobs[name]._values), "knob_units": units, "accuracy": accuracy, "order": self.how["order"],
+            result = {**self.head, "knobs": dict(self.knobs[name].data), "knob_units": units, "accuracy": accuracy, "order": self.how["order"],
                       "provenance": {**session, **(rows[-1][1][-1].get("state", {}) if rows else {})},
-                      "tool_cost": {"stamps_per_request": stamps, "stamp_cost_ns": cost, "stamps_share": stamps * cost / 1e6 / statistics.mean(totals) if totals else 0},
-                      "config": {"seed": self.how["seed"], "ignore_eos": self.how["ignore_eos"]}, "per_sample_results": [*lines, *failed]}
+                      "tool_cost": {"stamps_per_request": stamps, "stamp_cost_ns": session["stamp_cost_ns"],
+                                    "stamps_share": stamps * session["stamp_cost_ns"] / 1e6 / statistics.mean(totals) if totals else 0},
+                      **({"noise": _noise(self.noise[name])} if name in self.noise else {}), "config": {key: self.how[key] for key in ("seed", "ignore_eos")},
+                      "per_sample_results": [*lines, *failed]}
             part = self.folder / f"{name}.part"
             part.write_text(json.dumps(result, ensure_ascii=False, default=str, indent=1) + "\n", encoding="utf-8")
             part.replace(self.folder / name)
-            written.append({"file": str(self.folder / name), "knobs": dict(self.knobs[name]._values), "num_ok": len(lines), "num_failed": len(failed),
+            written.append({"file": str(self.folder / name), "knobs": dict(self.knobs[name].data), "num_ok": len(lines), "num_failed": len(failed),
                             "T_total_p50": statistics.median(totals) if totals else None, "accuracy": accuracy})
         return written
 

@@ -47,11 +47,6 @@ class Request:
         """The total minus all stages."""
         return self.total_ns - sum(self.stages.values())
 
-    @property
-    def closure(self) -> float:
-        """The stages' share of the total."""
-        return sum(self.stages.values()) / self.total_ns if self.total_ns else 0.0
-
 
 def device_of(model: Any) -> torch.device:
     """The one device of a model. Raises ValueError if its parameters are on several."""
@@ -67,6 +62,21 @@ def synchronise(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     elif device.type != "cpu":
         torch.accelerator.synchronize(device)
+
+
+class Progress:
+    """A line on stderr with the time that is left: on a terminal twice a second, otherwise every ten seconds."""
+
+    def __init__(self, what: str, count: int):
+        self.what, self.count = what, count
+        self.began = self.shown = time.monotonic()
+
+    def say(self, done: int, more: str = "") -> None:
+        now, is_terminal, is_last = time.monotonic(), sys.stderr.isatty(), done == self.count
+        if now - self.shown > (0.5 if is_terminal else 10) or (is_last and (more or self.shown > self.began)):
+            self.shown, left = now, round((now - self.began) / done * (self.count - done))
+            print(f"vlmprof.torch: {done} of {self.count} {self.what}{more}, {left // 60}:{left % 60:02} left", end="\r" if is_terminal and not is_last else "\n",
+                  file=sys.stderr, flush=True)
 
 
 class _Marks:
@@ -173,15 +183,14 @@ def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
     except OSError:
         ours = "not known: no program"
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
-    stamps = _Marks(torch.device("cpu"), None)
-    began = time.perf_counter_ns()
+    stamps, began = _Marks(torch.device("cpu"), None), time.perf_counter_ns()
     for _ in range(1000):
         stamps.add("token", "token")
+    cost = (time.perf_counter_ns() - began) // 1000
     return {"version": ours, "build": f"torch {torch.__version__}, transformers {transformers.__version__}", "host": platform.node() or "not known",
             "kernel": platform.release(), "python": platform.python_version(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "argv": list(getattr(sys, "orig_argv", [sys.executable, *sys.argv])), "device": f"{device.type}: {name}", "threads": torch.get_num_threads(),
-            **state_of(model), "synchronisation": {"cuda": "CUDA events", "cpu": "none"}.get(device.type, "at each mark"), "load": round(os.getloadavg()[0], 2),
-            "stamp_cost_ns": (time.perf_counter_ns() - began) // 1000}
+            "argv": list(getattr(sys, "orig_argv", [sys.executable, *sys.argv])), "device": f"{device.type}: {name}", "threads": torch.get_num_threads(), **state_of(model),
+            "synchronisation": {"cuda": "CUDA events", "cpu": "none"}.get(device.type, "at each mark"), "load": round(os.getloadavg()[0], 2), "stamp_cost_ns": cost}
 
 
 @torch.compiler.disable
@@ -198,19 +207,15 @@ def compiled_in(model: Any) -> List[str]:
 
 
 class stages:
-    """Times the stages of each request while it is open:
-
-        with vlmprof.torch.stages(model) as stages:
-            model.generate(**inputs, max_new_tokens=32)
-        print(stages)
+    """Times the stages of each request while it is open: with stages(model) as s: model.generate(**inputs, max_new_tokens=32); then print(s).
 
     model:   a transformers model, or any torch.nn.Module with `modules`; nothing of its results changes
     modules: paths of modules that vlmprof.torch.FAMILIES does not know: {"vit": "PATH", "connector": None, "language": "PATH"}; None: it has none
     run:     a function that answers a request, for models without generate: call it as stages.run(...)
-    warmup:  so many requests first are marked cold; tables show them apart
-    clock:   a function that returns ns, in the place of the host's clock and of a GPU's events
+    warmup:  the first N requests are marked cold; tables show them apart
+    clock:   function returning nanoseconds, instead of the host's clock and of a GPU's events
 
-    `requests` has a Request for each call of generate, of stages.run, or of the model itself. A call that fails leaves none. A GPU of CUDA is
+    `requests` has a Request for each call of generate, of stages.run, or of the model itself. A call that fails is not recorded. A GPU of CUDA is
     synchronised before and after a request, another accelerator at each mark. Calls are timed outside what torch.compile made of a stage's module."""
 
     def __init__(self, model: Any, modules: Optional[Dict[str, Optional[str]]] = None, run: Optional[Callable[..., Any]] = None, warmup: int = 1,
@@ -220,6 +225,7 @@ class stages:
         self.device = device_of(self.model)
         self.requests: List[Request] = []
         self._marks: Optional[_Marks] = None
+        self._ranges: List[Any] = []  # for torch.profiler, if it is active
         self._undo: List[Callable[[], None]] = []
         self._own_run, self.run = run, run or getattr(self.model, "generate", self.model)
 
@@ -275,6 +281,10 @@ class stages:
 
     def _begin_of(self, stage: str) -> Callable[..., None]:
         def begin(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+            if self._marks is not None and torch.autograd._profiler_enabled():
+                passed = any(mark[:2] == ("end", "language") for mark in self._marks.marks)
+                self._ranges.append(torch.autograd.profiler.record_function("vlmprof." + (stage if stage != "language" else "decode" if passed else "prefill")))
+                self._ranges[-1].__enter__()
             if stage == "vit" and self._marks is not None:
                 pictures = args[0] if args else kwargs.get("pixel_values", kwargs.get("hidden_states"))
                 grid = kwargs.get("grid_thw")
@@ -283,7 +293,11 @@ class stages:
         return begin
 
     def _end_of(self, stage: str) -> Callable[..., None]:
-        return lambda _succeeded: self._add("end", stage)
+        def end(_succeeded: bool) -> None:
+            self._add("end", stage)
+            if self._ranges:
+                self._ranges.pop().__exit__(None, None, None)
+        return end
 
     def _begin_forward(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         if self._marks is None:
@@ -386,22 +400,26 @@ class stages:
         return {"family": self.family, "provenance": provenance(self.model, self.device), "requests": [asdict(one) for one in self.requests]}
 
     def save(self, path: Union[str, Path]) -> None:
-        """Writes to_dict() as JSON."""
+        """Writes to_dict() as JSON, for programs of your own (json.load); no command reads it."""
         Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
 
     def __str__(self) -> str:
-        """Medians over the warm requests, ms; cold ones in a column of their own."""
+        """Medians over the warm requests, their least and greatest, ms; cold ones in a column of their own."""
         if not self.requests:
             return f"{self.family}: no request was timed"
         cold, warm = ([one for one in self.requests if one.cold == is_cold] for is_cold in (True, False))
-        batch = max(one.batch for one in self.requests)
-        shown, lines = warm or cold, [f"{self.family}: " + (f"medians of {len(warm)} warm requests" + (f", and of {len(cold)} cold" if cold else "") if warm else
-                                                            "cold: the first requests also pay for kernels, caches and compilation")]
+        batch, shown = max(one.batch for one in self.requests), warm or cold
+        counts = [f"{len(some)} {word} request{'s' * (len(some) > 1)}" for some, word in ((warm, "warm"), (cold, "cold"))]
+        lines = [f"{self.family}: " + ((f"medians (and ranges) of {counts[0]}" if len(warm) > 1 else counts[0]) + (f" ({counts[1]} shown at right)" if cold else "")
+                                       if warm else "cold: the first requests also pay for kernels, caches and compilation")]
         lines[0] += f"; times per request of {batch} samples, and per sample" if batch > 1 else ""
         values: List[Tuple[str, Callable[[Request], int]]] = [(name, lambda one, name=name: one.stages[name]) for name in NAMES]  # type: ignore[misc]
         for name, of in [*values, ("unaccounted", lambda one: one.unaccounted_ns), ("total", lambda one: one.total_ns)]:
             middle, total = (statistics.median(map(what, shown)) for what in (of, lambda one: one.total_ns))
             line = f"{name:12} {middle / 1e6:10.3f} ms  {100 * middle / total if total else 0:5.1f} %"
+            line += f" {min(map(of, shown)) / 1e6:10.3f} to {max(map(of, shown)) / 1e6:.3f}" if len(shown) > 1 else ""
             line += f" {statistics.median(of(one) / one.batch for one in shown) / 1e6:10.3f} ms per sample" if batch > 1 else ""
-            lines.append(line + (f"  cold {statistics.median(map(of, cold)) / 1e6:10.3f} ms" if warm and cold else ""))
+            line += f"  cold {statistics.median(map(of, cold)) / 1e6:10.3f} ms" if warm and cold else ""
+            steps = [of(one) / len(one.step_ns) / 1e6 for one in shown if one.step_ns] if name == "decode" else []
+            lines.append(line + (f"  {statistics.median(steps):.3f} ms per token" if steps else ""))
         return "\n".join(lines)
