@@ -6,8 +6,6 @@
 const struct removed_word REMOVED_WORDS[] = {
     {"load", NULL, "sweep --endpoint URL --request_rate_list or --concurrency_list measures a server under load"},
     {"run", "endpoint", "vlmprof ask sends the question to a server"},
-    {"run", "chrome_trace", "--trace FILE writes the trace of the first cycle"},
-    {NULL, "group_by_input_shape", "use --group_by shape"},
     {"data", NULL,
      "sweep --plan describes a data file; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},
     {NULL, "data_format", "--data takes JSONL; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},

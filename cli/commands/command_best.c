@@ -171,18 +171,6 @@ static void print_cached(const struct result_file *file) {
                 isfinite(share) ? " % of the prompt tokens" : " by the server",
                 file->images ? file->images : "not reported");
 }
-/* Prints the median over samples, which `report` uses to draw its front, unless the budget itself is for the median. */
-static void print_median(const struct tradeoff *tradeoff, const struct report_settings *settings, size_t config) {
-    const size_t count = tradeoff->sample_count;
-    double *sorted;
-    if (settings->percentile >= 50 && settings->percentile <= 50) return;
-    sorted = resize(NULL, count + 1, sizeof *sorted);
-    memcpy(sorted, tradeoff->latency + config * count, count * sizeof *sorted);
-    vp_sort_double(sorted, count);
-    print_plain("  P50         %s ms, which report uses for its front unless --percentile sets another\n",
-                number_short(vp_statistics_percentile(sorted, count, 50)).text);
-    free(sorted);
-}
 static void print_pick(const struct results *results, const struct tradeoff *tradeoff,
                        const struct report_settings *settings, const struct pick *pick) {
     const vp_bootstrap_point *point = &tradeoff->points[pick->config], *second = &tradeoff->points[pick->runner_up];
@@ -197,7 +185,6 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
     print_plain("  %-4s        %s ms%s%s\n", of,
                 number_estimate(1, point->latency, point->latency_low, point->latency_high).text,
                 no_interval_text(tradeoff, settings->percentile, few)[0] ? "; " : "", few);
-    print_median(tradeoff, settings, pick->config);
     print_plain("  budget      %s %% of %zu %s of %zu samples within it [%s, %s]", number_percent(pick->within).text,
                 pick->within_of, pick->within_of == pick->within_samples ? "requests" : "timed requests",
                 pick->within_samples, number_percent(pick->within_low).text, number_percent(pick->within_high).text);

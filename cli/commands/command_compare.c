@@ -253,8 +253,9 @@ static int pair_files(struct comparison_job *job) {
         job->pairs[job->pair_count++].after = &job->after.files[other < job->after.count ? other : 0];
     }
     if (!job->pair_count)
-        return complain(EXIT_USAGE, "compare: %s and %s have no configuration in common", job->options->operands[0],
-                        job->options->operands[1]);
+        return complain(EXIT_USAGE, "compare: %s and %s have no configuration in common; for different settings, give "
+                                    "one result file on each side, and --force configuration",
+                        job->options->operands[0], job->options->operands[1]);
     for (int i = 0; i < 2; i++) {
         const size_t only = i ? job->after.count - job->pair_count : only_a;
         if (only) text_list_add(&job->warnings, "%zu configuration%s only in %s", only, only == 1 ? " is" : "s are",

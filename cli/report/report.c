@@ -180,6 +180,9 @@ static void warn_of_units(struct report *report) {
                       file->path, number_short(file->accuracy).text);
         break;
     }
+    for (size_t i = 0, known = 0; i < report->results->count && report->settings.percentile <= 50 && !known; i++)
+        if ((known = (size_t)report->results->files[i].is_policy) != 0)
+            text_list_add(&report->warnings, "a policy's P50 hides its slow requests: compare means (--csv)");
     if (wrong)
         text_list_add(&report->warnings, "vision, prefill and decode add up to %.3g times T_total in %zu of %zu "
                                          "configurations: check that all times are in ms",
@@ -375,6 +378,23 @@ static double noise_of_servers(const struct tradeoff *tradeoff, const struct res
     }
     return noise;
 }
+/* Returns 1 if the level of a knob was swept into another folder than its highest, before or after it. */
+static int is_apart(const struct tradeoff *tradeoff, const struct results *results, int32_t knob, int32_t level) {
+    int apart = 1;
+    for (size_t i = 0; i < tradeoff->config_count && apart; i++) {
+        const size_t end = other_end(tradeoff, i, knob);
+        if (tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)knob] != level
+            || end == tradeoff->config_count)
+            continue;
+        const struct result_file *one = &results->files[tradeoff->group->paired[i]],
+                                 *other = &results->files[tradeoff->group->paired[end]];
+        const size_t folder = (size_t)(name_in_path(one->path) - one->path);
+        apart = strncmp(one->path, other->path, folder) && one->measured_to && other->measured_to
+                && (strcmp(one->measured_to, other->measured_from) <= 0
+                    || strcmp(other->measured_to, one->measured_from) <= 0);
+    }
+    return apart;
+}
 /* "high resolution costs 5.6 times [5.3, 5.9] the mean T_total of low", "slots 4 cuts mean T_total by 20.1 % [..]
  * compared with 1": a ratio of at least 2 is a factor, a smaller one a change in percent. */
 static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob, int32_t level,
@@ -434,6 +454,8 @@ static void find_change(struct report *report, const struct tradeoff *tradeoff, 
     int is_decided = level > 0 && lists[1].count; /* next to the whole range of its knob */
     if (!pairs || !ratio_of_means(low, high, tradeoff->sample_count, &ratio)) return;
     cost_text(report, tradeoff, knob, level, &ratio, cost);
+    if (is_apart(tradeoff, report->results, knob, level))
+        snprintf(cost + strlen(cost), sizeof cost - strlen(cost), " (including drift of the machine between the two)");
     if (tradeoff->accuracy) {
         sum_ends(tradeoff, knob, level, tradeoff->accuracy, low, high);
         is_decided |= accuracy_text(tradeoff, pairs, low, high, accuracy);

@@ -520,7 +520,7 @@ static void put_model_shape(vp_json_writer *writer, const struct journal_index *
 }
 static void put_setting(vp_json_writer *writer, const struct journal_index *index, const struct knob_values *knobs) {
     const int is_server = knobs_are_served(knobs);
-    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+    for (int knob = 0; knob < KNOB_OWN; knob++) {
         if (KNOBS[knob].in_knobs || (!knob_is_set(knobs, knob) && !(KNOBS[knob].always & KNOB_IN_RESULTS))) continue;
         knob_put(writer, knob, knobs);
         if (knob == KNOB_TIER) put_tier_range(writer, knob_tier(knobs));

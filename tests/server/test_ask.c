@@ -173,7 +173,7 @@ static void test_text(void) {
     check_case("warnings about a cached prompt, retries and new connections");
     EXITS(ask("cached", "--num_runs 2 --same_image"), 0, err, "2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");
     said("this would not happen without --same_image");
-    shows("  prompt_ms                12.5\n");
+    shows("\"prompt_ms\":12.5");
     EXITS(ask("cached", "--no_cache"), 0, err, "--no_cache did not prevent it");
     EXITS(ask("retry", "--cold"), 0, err, "run 1 took 2 attempts");
     EXITS(ask("good", "--cold"), 0, err, "1 of 1 runs opened a new connection; T_client_delay includes the time to connect");

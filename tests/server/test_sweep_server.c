@@ -139,9 +139,9 @@ static void test_readers(void) {
     CHECK(!strncmp(last.out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples,endpoint,endpoint_model,", 86));
     RUNS(0, "report %F/out --html");
     CHECK(strstr(last.out, "id=\"front\"") && !strstr(last.out, "vision, ms"));
-    check_case("best prints the request, compare pairs variants, merge reads the journal, score prints the answers, fit rejects a server");
+    check_case("best names the file, compare pairs variants, merge reads the journal, score prints the answers, fit rejects a server");
     RUNS(0, "best %F/out --budget_ms 100000");
-    CHECK(strstr(last.out, "--endpoint_model model-") && strstr(last.out, "--request_knob image_url.detail="));
+    CHECK(strstr(last.out, "  file        ") && strstr(last.out, "detail="));
     RUNS(0, "merge %F/out");
     snprintf(line, sizeof line, "score --predictions '%s'", result_of("out", "asis_model-b", "detail=high"));
     RUNS(0, line);
