@@ -21,7 +21,7 @@
      .excludes = "synthetic endpoint"}
 #define OPTION_SYNTHETIC \
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
-     "seeded random weights in a real model's shape (tiny, molmoe-1b, ..): latency is real, answers are noise", \
+     "seeded random weights in a real model's shape (tiny, molmoe-1b, ...): latency is real, answers are noise", \
      .excludes = "model endpoint"}
 #define OPTION_PREPROCESS \
     {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", \
@@ -102,7 +102,7 @@
 /* the same with energy as an alternative */
 #define OPTION_AXIS \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
-     "x axis of accuracy plots: a latency, or the energy of a request or of an output token (GPU)"}
+     "x axis of accuracy plots: a latency, or the energy per request or per output token (GPU)"}
 #define OPTION_RESAMPLES \
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "number of bootstrap resamples"}
 #define OPTION_JSON \
@@ -112,8 +112,8 @@
      "add a last line {\"summary\": ...} with the counts; stdout is one JSON object per line either way"}
 #define OPTION_SORT_BY \
     {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, \
-     "sort key of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: self time of " \
-     "CPU or GPU)"}
+     "sort key of the operations: self_cpu_time_total, cuda_time_total, count, cumulative, ... (default: self time " \
+     "of CPU or GPU)"}
 #define OPTION_ROW_LIMIT \
     {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "maximum number of rows in the table"}
 #define OPTION_GROUP_BY \

@@ -435,7 +435,7 @@ static void print_served(const struct served_run *state) {
 }
 
 /* ---- as JSON */
-/* Writes an image's size in the file and the image sent; nulls if picture is NULL. */
+/* Writes the size of an image in the file and of the image sent; nulls if picture is NULL. */
 static void put_sent_image(vp_json_writer *writer, const struct served_run *state, size_t index,
                            const struct picture *picture) {
     if (picture) {

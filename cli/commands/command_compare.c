@@ -22,7 +22,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL,
      "accuracies that differ by less than this many percentage points count as equal"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
-     "compare even if these differ: device, clocks, model, weights, data, seed, runs, timing, images ..; noise: even "
+     "compare even if these differ: device, clocks, model, weights, data, seed, runs, timing, images, ...; noise: even "
      "if the machine was not quiet; all: any of these"},
     OPTION_GROUP("output"),
     {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print the comparisons that are INCONCLUSIVE"},

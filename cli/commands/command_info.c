@@ -243,7 +243,7 @@ static void print_gpu_tools(int32_t index) {
                     telemetry.sm_clock_mhz, telemetry.sm_clock_max_mhz, index, (long long)steady_clock_mhz(&telemetry),
                     (long long)steady_clock_mhz(&telemetry));
 }
-/* Prints "activity records of CUPTI .." or "CUDA events: REASON". */
+/* Prints "activity records of CUPTI ..." or "CUDA events: REASON". */
 static void print_launch_timer(void) {
     if (vp_device_launch_timer())
         print_plain("profiles    launches on a GPU are timed by %s\n", vp_device_launch_timer());

@@ -38,7 +38,7 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts per token (default: the fitted data's median)"},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "active blocks (default: the fitted data's median)"},
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
-     "weight type, for a model that was fitted to several (default: the fitted data's median)"},
+     "weight type, for a model that was fitted to several (default: the middle one of the fitted data)"},
     {"prune", TEXT, "VALUE", NULL, 0, 0, NULL,
      "drop image tokens: METHOD[:KEY=VALUE,..], as in run; assumes that the active blocks are the first ones"},
     {"knob", TEXTS, "NAME=VALUE...", NULL, 0, 0, NULL,

@@ -13,7 +13,7 @@
 static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
-     "scoring rule: vqa_seed, vqa_official, em, anls, mc, mmmu, cider ..; pass an unknown name to list all"},
+     "scoring rule: vqa_seed, vqa_official, em, anls, mc, mmmu, cider, ...; pass an unknown name to list all"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "how predictions are cleaned: rule (the rule's own way; captions: built-in tokenizer), none, last (the last "
      "line), frequent (the most frequent line), run (as in a sweep)"},

@@ -23,7 +23,7 @@
 static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_GROUP("what to test"),
     OPTION_MODEL,
-    {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real model's shape (molmoe-1b, ..)"},
+    {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real model's shape (molmoe-1b, ...)"},
     OPTION_SEED,
     {"device", TEXT, "D", "auto", 0, 0, NULL, "device to test: auto (all available), cpu, cuda or cuda:N"},
     OPTION_THREADS,
@@ -444,6 +444,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_selftest = {
     "selftest", "[--model DIR | --synthetic NAME]",
-    "run the same requests on every backend and arithmetic of this machine, and compare the results",
+    "run the same requests on every backend and arithmetic that this machine supports, and compare the results",
     "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda",
     0, COMMAND_OPTIONS(SELFTEST_OPTIONS), NULL, run_command};

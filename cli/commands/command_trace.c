@@ -26,7 +26,7 @@ static const struct option_spec TRACE_OPTIONS[] = {
     {"partial", FLAG, NULL, NULL, 0, 0, NULL, "accept a truncated file: show the part before the cut"},
     OPTION_GROUP("output"),
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
-     "format of the operations table: as in key_averages, or as in cProfile (ncalls tottime ..)"},
+     "format of the operations table: as in key_averages, or as in cProfile (ncalls tottime ...)"},
     OPTION_CSV,
     OPTION_JSON,
     OPTIONS_OF_ALL,

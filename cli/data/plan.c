@@ -274,8 +274,8 @@ static int count_grid(struct grid *grid) {
     for (size_t i = 0; needs_rule && i < names->count; i++) {
         const vp_family_preset *preset = vp_family_find(names->items[i]);
         if (!preset || strcmp(preset->name, "molmo") != 0)
-            return complain(EXIT_USAGE, "--vision_tokens_list needs --family NAME, the rule of the server's model "
-                                        "(vlmprof tile --list_families)");
+            return complain(EXIT_USAGE, "--vision_tokens_list needs --family NAME, the model family whose token rule "
+                                        "the server follows (vlmprof tile --list_families lists them)");
     }
     int code = check_lists(grid->settings, grid->model);
     grid->counts[grid->width++] = size_count(grid);

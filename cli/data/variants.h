@@ -14,7 +14,7 @@
 
 #define OPTION_ENDPOINTS \
     {"endpoint", TEXTS, "URL...", NULL, 0, 0, NULL, \
-     "servers to measure instead of a model: vLLM, SGLang, llama.cpp, TGI, Ollama ..; see vlmprof help servers"}
+     "servers to measure instead of a model: vLLM, SGLang, llama.cpp, TGI, Ollama, ...; see vlmprof help servers"}
 #define OPTION_ENDPOINT_MODELS \
     {"endpoint_model", TEXTS, "NAME...", NULL, 0, 0, NULL, \
      "model names on the servers: one for all servers, several for one server, or one for each server in order " \

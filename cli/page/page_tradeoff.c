@@ -281,7 +281,7 @@ static void interaction_line(struct plot *plot, const struct report *report, con
         char title[512], first[KNOB_TEXT_BYTES], second[KNOB_TEXT_BYTES];
         const vp_estimate over = {.value = effect ? effect->estimate : 0, .low = effect ? effect->low : (double)NAN,
             .high = effect ? effect->high : (double)NAN};
-        snprintf(title, sizeof title, "%s %s, %s %s: %s\nbeyond the sum of both: %s", KNOBS[kind_a].axis,
+        snprintf(title, sizeof title, "%s %s, %s %s: %s\nbeyond the sum of the two effects: %s", KNOBS[kind_a].axis,
                  report_level_text(tradeoff, report->results, kind_a, i, first), KNOBS[kind_b].axis,
                  report_level_text(tradeoff, report->results, kind_b, level_b, second), number_short(mean).text,
                  number_of_estimate(over).text);

@@ -665,14 +665,14 @@ static void find_idle(struct report *report) {
     if (known)
         text_list_add(&report->findings, "the device is idle for %s of its stages' time%s: %s%s",
                       shares_text(least, most, shares), set_text(known, report->results->count, set),
-                      bound_count ? "bound by the host, so faster kernels would gain little"
-                                  : "not bound by the host",
+                      bound_count ? "host-bound, so faster kernels would help little"
+                                  : "not host-bound",
                       set_text(bound_count ? bound_count : known, known, host_bound));
     else if (gpus)
         text_list_add(&report->findings, "the idle time of the device is unknown: sweep --kernel_pass measures it");
     if (sent && host > 0.9)
         text_list_add(&report->findings,
-                      "submitting decode work takes the host up to %s of decode's time%s: bound by the host",
+                      "submitting decode work takes the host up to %s of the decode time%s: host-bound",
                       number_share(host).text, set_text(sent, report->results->count, set));
 }
 

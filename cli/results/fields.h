@@ -407,7 +407,7 @@ struct fidelity {
     ROW(S, TEXT, chosen_config, "with --choices: the configuration of the grid that ran, by the name of its file", \
         .is_optional = 1) \
     ROW(S, NUMBER, overhead_ms, \
-        "with --choices: the policy's overhead_ms; T_total and TTFT include it, but no stage and not unaccounted", \
+        "with --choices: the policy's overhead_ms; T_total and TTFT include it; the stages and unaccounted do not", \
         .unit = "ms", .most = FIELD_MS_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "server only: the image as sent", .of = &SENT_IMAGE, \

@@ -340,7 +340,7 @@ static int is_integer(const vp_json *json, uint32_t node, int64_t least, int64_t
     int64_t value = 0;
     return vp_json_to_int(json, node, &value) == VP_OK && value >= least && value <= most;
 }
-/* Returns 1 if the object has the knob's members in the form that is written. or_null: the knob may be null. */
+/* Returns 1 if the object has the knob's members in the form that result files use. or_null: the knob may be null. */
 static int has_knob(const vp_json *json, uint32_t object, int knob, int or_null, int64_t block_count) {
     const struct knob *row = &KNOBS[knob];
     const uint32_t node = vp_json_get(json, object, row->key);

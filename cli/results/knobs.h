@@ -16,7 +16,7 @@ struct vp_model_config;
 #define KNOB_GRID_ROWS(ROW) \
     ROW(TIER, "tier", "resolution tier", \
         ({"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, \
-          "tiers in the grid (default: all, for Molmo models without another image size)", \
+          "tiers in the grid (default: all, for Molmo models, unless another option sets the image size)", \
           .excludes = "vision_tokens_list"},), (), \
         .null = "--vision_tokens_list, or a server got images unchanged", .type = KNOB_IS_TEXT, \
         .of = KNOB_OF_IMAGES, .axis = "image size", .axis_key = "image_size", \

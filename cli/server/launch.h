@@ -16,8 +16,8 @@
      "before each block, wait until this URL answers (with --server: its /v1/models)", .needs = "endpoint"}, \
     {"ready_timeout_s", COUNT, "S", "600", 1, 86400, NULL, "how long to wait for --ready"}, \
     {"server_rounds", COUNT, "N", "2", 1, 1000, NULL, \
-     "with --server: number of starts for each value; the values' order is reversed from round to round, because " \
-     "restarts drift", .needs = "server"}
+     "with --server: number of starts for each value; the order of the values is reversed each round, because times " \
+     "drift across restarts", .needs = "server"}
 
 struct launch_settings {
     const char *command, *ready, *folder; /* NULL: not given; the folder of the logs */

@@ -135,7 +135,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     measured->sample.prompt = node_text(json, vp_json_get(json, 0, "prompt"));
     measured->sample.record = raw_text(json, vp_json_get(json, 0, "metadata"));
     if (!measured->sample.record)
-        return complain(EXIT_INPUT, "%s: the line of sample %lld cannot be read back", index->files[entry->file].path,
+        return complain(EXIT_INPUT, "%s: the line for sample %lld cannot be read back", index->files[entry->file].path,
                         (long long)entry->id);
     for (int32_t i = 0; i < measured->count; i++)
         if (!index_has_session(index, entry->file, measured->marks[i].session)) measured->marks[i].session = -1;

@@ -65,7 +65,7 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
     for (int i = 0; i < request->input_count && request->span_ends && config->image_bidirectional; i++)
         if (request->span_ends[i] <= i || request->span_ends[i] > request->input_count)
             return vp_error_set(error, VP_ERR_RANGE, i, "span_ends",
-                                "must be above the token's index, at most input_count");
+                                "must be above the token's index and at most input_count");
     if ((int)request->timing < VP_TIMING_STAGE || (int)request->timing > VP_TIMING_KERNEL)
         return vp_error_set(error, VP_ERR_RANGE, -1, "timing",
                             "must be VP_TIMING_STAGE, VP_TIMING_OFF or VP_TIMING_KERNEL");

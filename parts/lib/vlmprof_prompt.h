@@ -46,7 +46,7 @@ typedef struct vp_prompt {
     const char *const *questions; size_t question_count;
     const char *const *options; size_t option_count;         /* NULL: the record has none */
     const char *hint, *question_type;                        /* question_type: "multiple-choice", else open */
-    /* draws the caption template: the experiment's seed (66, older ones 42) + data set index */
+    /* draws the caption template: the experiment's seed (66; 42 in older experiments) + data set index */
     uint32_t rng_seed;
 } vp_prompt;
 typedef struct vp_prompt_info {

@@ -45,7 +45,7 @@ static void test_gpu(void) {
     t.sending = 0.95;
     write_sweep("gpu", &t);
     check_forms("gpu", "--resamples 50", 2);
-    EXITS(run("report %%F/gpu --resamples 50"), 0, out, "takes the host up to 95.0 % of decode's time: bound by the host");
+    EXITS(run("report %%F/gpu --resamples 50"), 0, out, "takes the host up to 95.0 % of the decode time: host-bound");
     CHECK_INT(run("report %%F/cpu --resamples 50"), 0);
     CHECK(strstr(last.out, "submitting decode work") == NULL);
 }

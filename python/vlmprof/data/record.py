@@ -18,7 +18,7 @@ class DataError(ValueError):
 
 @dataclass
 class Picture:
-    """A picture inside the data (`data`) or a file that the data name (`path`)."""
+    """A picture embedded in the data (`data`), or a file that the data refer to (`path`)."""
     path: Optional[str] = None
     data: Optional[bytes] = None
 
