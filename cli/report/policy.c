@@ -239,7 +239,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
     else if (!oracle->feasible) {
         text_add_string(&line, "No policy meets ");
         add_budget(report, part->budget_ms, &line);
-        text_add_format(&line, ": the fastest configurations take a mean of %s ms.",
+        text_add_format(&line, ": even each sample's fastest configuration takes a mean of %s ms.",
                         number_short(oracle->mean_ms).text);
     } else if (!(oracle->gain > 0)) {
         text_add_string(&line, "No per-sample choice answers better than the best single configuration, not even an "
@@ -257,7 +257,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         add_fields_text(report->data, &line);
         text_add_format(&line, " %s %s points within ", says, points_text(lookup).text);
         add_budget(report, part->budget_ms, &line);
-        text_add_format(&line, "; a random mix of two configurations by %s, an oracle by %s",
+        text_add_format(&line, "; a random mix of two configurations would gain %s, an oracle %s",
                         number_formatted("%.1f", 100 * mixture->gain).text,
                         number_formatted("%.1f", 100 * oracle->gain).text);
         add_luck(luck, report->data->sample_count, &line);
