@@ -779,8 +779,8 @@ static void write_method(struct document *document, const struct comparison_job 
         "+-%.3g points for accuracy; changed: the interval excludes 0",
         100 * job->margin, 100 * job->accuracy_margin);
     document_text(document, BLOCK_LINE,
-                  "verdicts are corrected for %s%zu comparison%s together (Holm, 5 %%)%s; where the 95 %% interval "
-                  "would claim more, the corrected one is printed", *repeats || job->family == 1
+                  "verdicts are corrected for %s%zu comparison%s (Holm, 5 %%)%s; where the 95 %% interval alone would "
+                  "support a stronger verdict, the corrected one is printed", *repeats || job->family == 1
                   ? "" : "all ", job->family, plural_s((int64_t)job->family), repeats);
     document_text(document, BLOCK_LINE, "an accuracy that is equal in all pairs does not affect the overall verdict");
     document_text(document, BLOCK_LINE,

@@ -20,8 +20,8 @@ static const struct option_spec POLICY_OPTIONS[] = {
     {"budget", CHOICE, "WHAT", "mean", 0, 0, "mean each p95",
      "what must not exceed --budget_ms: the mean latency, that of each sample, or the P95", .needs = "budget_ms"},
     {"by", TEXTS, "FIELD...", NULL, 0, 0, NULL,
-     "fit a lookup to fields that are known before a request: record fields (kind, difficulty, ...), or image_pixels, "
-     "aspect, text_tokens, image_tokens (at the largest image setting); numbers are split at quantiles"},
+     "fit a lookup table to fields that are known before a request: record fields (kind, difficulty, ...), or "
+     "image_pixels, aspect, text_tokens, image_tokens (at the largest image setting); numbers are split at quantiles"},
     {"choices", TEXTS, "FILE...", NULL, 0, 0, NULL,
      "evaluate your own policy: one line {\"id\": ID, \"knobs\": {KNOB: VALUE}} or {\"id\": ID, \"config\": NAME} per "
      "sample"},

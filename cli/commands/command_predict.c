@@ -38,7 +38,7 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts per token (default: the fitted data's median)"},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "active blocks (default: the fitted data's median)"},
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
-     "weight type, for a model that was fitted to several (default: the middle one of the fitted data)"},
+     "weight type, for a model that was fitted to several (default: the middle one in the fitted data)"},
     {"prune", TEXT, "VALUE", NULL, 0, 0, NULL,
      "drop image tokens: METHOD[:KEY=VALUE,..], as in run; assumes that the active blocks are the first ones"},
     {"knob", TEXTS, "NAME=VALUE...", NULL, 0, 0, NULL,
@@ -578,8 +578,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_predict = {
     "predict", "MODEL.json (WxH... | --views N | --data DIR)",
-    "predict mean latencies, with intervals, of requests that were not measured; check the model on other "
-    "files",
+    "predict mean latencies, with intervals, of requests that were not measured; check the model on other files",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
     "  vlmprof predict model.json --data other-results",
     SIZE_MAX, COMMAND_OPTIONS(PREDICT_OPTIONS), NULL, run_command};

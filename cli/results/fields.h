@@ -144,9 +144,9 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ELSE(LIST, "endpoints", "base URLs") \
     ELSE(LIST, "endpoint_models", "model names used by the servers") \
     ELSE(TEXT, "endpoint_api", "API of the requests") \
-    ELSE(JSON, "request_knobs", "members of the request bodies that were varied") \
+    ELSE(JSON, "request_knobs", "fields of the request bodies that were varied") \
     ELSE(TEXT, "family", "model family whose rule counts image tokens", .null = "no --family") \
-    ELSE(JSON, "family_keys", "keys of the rule set on the command line")
+    ELSE(JSON, "family_keys", "keys of the rule that were set on the command line")
 #define DATA_ROWS(ROW, S) \
     ROW(S, TEXT, task, "--dataset_name, or the data file's stem with _ turned into -") \
     ROW(S, TEXT, path, "path of the data set as given") \
@@ -179,7 +179,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, sample, "0-based line number in the data set", .most = INT64_MAX) \
     ROW(S, INT, set, "0-based index of its data set", .most = INT32_MAX) \
     ROW(S, TEXT, prompt, "text that is tokenized") \
-    ROW(S, INT, input_text_tokens, "tokens of the prompt's text", .most = INT32_MAX, .null = "not known for a server") \
+    ROW(S, INT, input_text_tokens, "text tokens in the prompt", .most = INT32_MAX, .null = "not known for a server") \
     ELSE(JSON, "metadata", "the members of the data set's record")
 
 /* A line of a point. */
@@ -246,7 +246,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     USAGE_TOKENS(S, AT, completion_tokens, "tokens of the answer") \
     USAGE_TOKENS(S, AT, image_tokens, "image tokens of the prompt") \
     USAGE_TOKENS(S, AT, cached_tokens, "prompt tokens read from a cache") \
-    USAGE_TOKENS(S, AT, reasoning_tokens, "reasoning tokens of the answer")
+    USAGE_TOKENS(S, AT, reasoning_tokens, "reasoning tokens in the answer")
 /* A run without stage times and one with them. */
 struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
 #define BARE_PAIR_ROWS(AT, S) \
@@ -379,7 +379,7 @@ struct fidelity {
     ROW(S, INT, num_views, "several images: views of all of them", \
         .column = COLUMN_VIEWS_OF_IMAGES, .least = 1, .most = INT32_MAX, .is_optional = 1) \
     SEVERAL_ROW(ROW, S, vision_tokens_of_images, "several images: vision tokens of each", .unit = NULL) \
-    ROW(S, INT, input_text_tokens, "tokens of the prompt's text: sequence without image tokens and BOS", \
+    ROW(S, INT, input_text_tokens, "text tokens in the prompt: sequence without image tokens and BOS", \
         .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("not known for a server")) \
     ROW(S, INT, actual_text_tokens, "input_text_tokens under the reference implementation's name", \
         .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("not known for a server")) \
@@ -763,7 +763,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
          .choices = VP_CHAT_APIS(API_FIRST, API_NEXT)) \
     ELSE(TEXT, "family", "server only: model family whose rule counts image tokens", .is_optional = 1, \
          .null = "no --family") \
-    ELSE(JSON, "family_keys", "server only: keys of the rule set on the command line", .is_optional = 1)
+    ELSE(JSON, "family_keys", "server only: keys of the rule that were set on the command line", .is_optional = 1)
 #define STOPS_ROWS(ELSE) \
     ELSE(INT, "runs", "points with num_runs_per_sample runs; no half-width was requested") \
     ELSE(INT, "interval", "points whose confidence interval for the P50 became narrow enough") \
@@ -780,7 +780,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(NUMBER, "low", "lower end of a range between two differences that covers the median", .unit = "ms", \
          .null = "fewer than 5 usable pairs") \
     ELSE(NUMBER, "high", "upper end of this range", .unit = "ms", .null = "fewer than 5 usable pairs") \
-    ELSE(NUMBER, "level", "confidence level of this range", .most = 1, .null = "fewer than 5 usable pairs") \
+    ELSE(NUMBER, "level", "confidence level of this interval", .most = 1, .null = "fewer than 5 usable pairs") \
     ELSE(TEXT, "basis", \
          "the time that is compared: TTFT; if an answer had no text, the first part of the stream or the " \
          "server's own prompt time; older files: TTFT", .choices = "TTFT|first_chunk|server_prompt_ms", \
@@ -872,7 +872,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(JSON, "aggregate_stats", "statistics of the rows with status ok") \
     ELSE(JSON, "latency_stats", "same as aggregate_stats; the reference implementation's scripts read this name") \
     ELSE(JSON, "statistics", "statistics of every time and share, by key: over_samples (of the samples' means " \
-                             "over their runs) and over_runs (of single runs)") \
+                             "over their runs) and over_runs (of individual runs)") \
     ELSE(OBJECTS, "per_sample_results", "one row per sample, ascending by sample_id")
 #define AGGREGATE_ROWS(ELSE) \
     ELSE(NUMBER, "vision_tokens_mean", "mean of actual_vision_tokens", .most = FIELD_MS_MAX, .null = "not known") \

@@ -103,7 +103,7 @@ struct vp_model_config;
         (), (), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, .axis = "model", .axis_key = "endpoint_model", \
         .only_varied = 1, .in_setting = "") \
-    ROW(REQUEST, "request_knobs", "server only: members of the request body that were set, with path and value", \
+    ROW(REQUEST, "request_knobs", "server only: fields of the request body that were set, with path and value", \
         (), (), \
         .type = KNOB_IS_JSON, .of = KNOB_OF_SERVERS)
 

@@ -1050,7 +1050,8 @@ static void group_results(struct results *results) {
                                 results->files[kept - 1].path);
                 for (size_t k = 0; k < differ.count; k += 3)
                     text_add_format(&same, "%s%.100s", k ? ", " : " (they differ in ", differ.items[k]);
-                if (differ.count) text_add_string(&same, "; that is not a knob: see vlmprof help library, or sweep --knob)");
+                if (differ.count) text_add_string(&same, "; that is not a knob: see vlmprof help library, or sweep "
+                                                         "--knob)");
                 text_list_free(&differ);
             }
             result_file_free(&results->files[i]);

@@ -8,7 +8,7 @@
 
 #define OPTION_REQUEST_KNOB \
     {"request_knob", WHOLE_TEXTS, "PATH=VALUE...", NULL, 0, 0, NULL, \
-     "set a member of the request: mm_processor_kwargs.max_pixels=501760, image_url.detail=low (a JSON value or text)"}
+     "set a field of the request: mm_processor_kwargs.max_pixels=501760, image_url.detail=low (a JSON value or text)"}
 
 struct request_knob {
     char *path;

@@ -137,7 +137,7 @@ def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> 
 
 
 def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
-    """What each step of a knob costs in time and buys in accuracy; knobs in colours."""
+    """What each step of a knob costs in time and buys in accuracy; one colour for each knob."""
     plt = _pyplot()
     table = effect_table(configurations, latency)
     with plt.rc_context(STYLE):

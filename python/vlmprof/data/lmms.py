@@ -1,4 +1,4 @@
-"""Tasks of lmms-eval: its own task objects give pictures, prompts and references. Nothing is copied from it."""
+"""Tasks of lmms-eval: its own task objects supply the images, prompts and references. Nothing is copied from it."""
 from __future__ import annotations
 
 import io
