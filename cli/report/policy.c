@@ -216,6 +216,8 @@ static int make_curve(struct policy_report *report) {
 static struct number_text points_text(const vp_policy_row *row) {
     return number_estimate(100, row->gain, row->gain_low, row->gain_high);
 }
+/* Points with one digit, never "-0.0". */
+static struct number_text tenths(double gain) { return number_formatted("%.1f", fabs(gain) < 5e-4 ? 0 : 100 * gain); }
 static void add_fields_text(const struct policy_data *data, struct text_buffer *out) {
     for (size_t f = 0; f < data->field_count; f++) text_add_format(out, "%s%s", f ? ", " : "", data->fields[f].name);
 }
@@ -227,7 +229,7 @@ static void add_budget(const struct policy_report *report, double budget_ms, str
 static void add_luck(const vp_policy_row *luck, size_t samples, struct text_buffer *out) {
     if (samples < SAMPLES_OF_LUCK)
         text_add_format(out, " (%d samples would show how much of it is luck)", SAMPLES_OF_LUCK);
-    else text_add_format(out, ", of which about %s is luck", number_formatted("%.1f", 100 * luck->gain).text);
+    else text_add_format(out, ", of which about %s is luck", tenths(luck->gain).text);
 }
 static void judge_part(const struct policy_report *report, const struct policy_part *part, struct text_list *verdict) {
     const vp_policy_row *first = row_of(part, "static"), *mixture = row_of(part, "mixture"),
@@ -258,8 +260,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_format(&line, " %s %s points within ", says, points_text(lookup).text);
         add_budget(report, part->budget_ms, &line);
         text_add_format(&line, "; a random mix of two configurations would gain %s, an oracle %s",
-                        number_formatted("%.1f", 100 * mixture->gain).text,
-                        number_formatted("%.1f", 100 * oracle->gain).text);
+                        tenths(mixture->gain).text, tenths(oracle->gain).text);
         add_luck(luck, report->data->sample_count, &line);
         text_add_string(&line, lookup->gain_low > 0 && !(lookup->mix_gain_low > 0)
                                    ? ". The lookup does not reliably beat the random mix." : ".");
@@ -274,15 +275,14 @@ static void judge_curve(const struct policy_report *report, struct text_list *ve
     else {
         text_add_format(&line, "Between %s and %s ms, an oracle gains %s points over the best static on average",
                         number_short(report->parts[0].budget_ms).text,
-                        number_short(report->parts[report->part_count - 1].budget_ms).text,
-                        number_formatted("%.1f", 100 * report->area[2]).text);
+                        number_short(report->parts[report->part_count - 1].budget_ms).text, tenths(report->area[2]).text);
         if (report->data->field_count) {
             text_add_string(&line, ", a lookup by ");
             add_fields_text(report->data, &line);
-            text_add_format(&line, " %s", number_formatted("%.1f", 100 * report->area[1]).text);
+            text_add_format(&line, " %s", tenths(report->area[1]).text);
         }
         text_add_format(&line, ", a random mix of two configurations %s. Intervals and luck need --budget_ms.",
-                        number_formatted("%.1f", 100 * report->area[0]).text);
+                        tenths(report->area[0]).text);
     }
     text_list_take(verdict, line.data);
 }
@@ -294,7 +294,7 @@ static void judge_exchange(const struct policy_report *report, struct text_list 
             text_list_add(verdict, "%s=%s with the table for %s: %s points less than with its own, and a mean of %s "
                                    "instead of %s ms%s.",
                           report->settings->condition, report->parts[to].value, report->parts[from].value,
-                          number_formatted("%.1f", 100 * (own->accuracy - other->accuracy)).text,
+                          tenths(own->accuracy - other->accuracy).text,
                           number_short(other->mean_ms).text, number_short(own->mean_ms).text,
                           other->feasible || !own->feasible ? "" : ", beyond the budget");
         }
