@@ -216,7 +216,6 @@ static int make_curve(struct policy_report *report) {
 static struct number_text points_text(const vp_policy_row *row) {
     return number_estimate(100, row->gain, row->gain_low, row->gain_high);
 }
-/* Points with one digit, never "-0.0". */
 static struct number_text tenths(double gain) { return number_formatted("%.1f", fabs(gain) < 5e-4 ? 0 : 100 * gain); }
 static void add_fields_text(const struct policy_data *data, struct text_buffer *out) {
     for (size_t f = 0; f < data->field_count; f++) text_add_format(out, "%s%s", f ? ", " : "", data->fields[f].name);
@@ -275,7 +274,8 @@ static void judge_curve(const struct policy_report *report, struct text_list *ve
     else {
         text_add_format(&line, "Between %s and %s ms, an oracle gains %s points over the best static on average",
                         number_short(report->parts[0].budget_ms).text,
-                        number_short(report->parts[report->part_count - 1].budget_ms).text, tenths(report->area[2]).text);
+                        number_short(report->parts[report->part_count - 1].budget_ms).text,
+                        tenths(report->area[2]).text);
         if (report->data->field_count) {
             text_add_string(&line, ", a lookup by ");
             add_fields_text(report->data, &line);
