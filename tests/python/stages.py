@@ -250,6 +250,10 @@ for name, words_of_it, how in (
         ("a record without a question", "record 0 has no \"question\"", dict(records=[{"answers": []}])),
         ("a picture that is not there", "record 1 (id q): the picture none.jpg does not exist", dict(records=[records[0], {"id": "q", "question": "?", "image": "none.jpg"}]))):
     refused(name, (ValueError, FileNotFoundError, vlmprof.CommandError), words_of_it, lambda how=how: sweep("x", **how))
+part = model.model.language_model
+whole = part.layers
+refused("an apply without undo", ValueError, "apply must undo its change", lambda: sweep("cut", knobs={"layers": [2, 1]}, apply=lambda _, knobs: setattr(part, "layers", part.layers[:knobs["layers"]])))
+part.layers = whole
 equal("and nothing was measured", [line for line in (work / "x/points.jsonl").read_text().splitlines() if '"run"' in line], [])
 
 # ---- A/B: a clock that runs is moved by what is called, with noise and rare long pauses

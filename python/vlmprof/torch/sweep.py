@@ -273,11 +273,11 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
     records:  [{"question": .., "answers": [..], "image": path or PIL picture, or "images": [..], or none}], or a file of such lines next to its pictures
     knobs:    {"attn": ["eager", "sdpa"], "heads": [16, 12]}: numbers, texts, true or false; all combinations are measured. Without a function of yours: attn,
               dtype, prune ("none", "stride:keep=0.5", "random:keep=0.25"), longest_edge [px], batch, settings of the image processor
-    apply:    a function of the model and a configuration's knobs; it may return something with close(), or a context manager
-    inputs:   a function of processor, record and knobs that returns the arguments of generate; run: one of the model and them that answers
+    apply:    a function of the model and a configuration's knobs, which undoes its change by returning something with close() or a context manager
+    inputs:   a function of processor, record and knobs that returns the arguments of generate; run: called as run(model, **arguments), returns what generate does
     score:    a function of answer and record (called after all runs, without knobs) or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`
     order:    "runs": configurations alternate run by run, each time in a new random order; "samples": sample by sample; "configurations": one after the other
-    on_error: "record": a point that fails is a row with its reason; "raise". max_new_tokens: None: that of a tool's first prompt (vlmprof help data), else 16
+    on_error: "record": a point that fails is a row with its reason; "raise". max_new_tokens: None: the limit stored in the records, else 16
     resume:   continues the sweep in output_dir, whose points.jsonl has every run. clock: function returning nanoseconds, instead of the machine's clock
     Answers are greedy. Guide: vlmprof help torch."""
     for name, value, least in (("num_runs", num_runs, 1), ("warmup", warmup, 0), ("max_new_tokens", max_new_tokens, 1), ("num_samples", num_samples, 1)):
@@ -331,9 +331,8 @@ class _Sweep:
     def __init__(self, timed: stages, processor: Any, rows: List[Record], grid: List[Dict[str, Knob]], how: Dict[str, Any]):
         self.timed, self.processor, self.rows, self.grid, self.how = timed, processor, rows, grid, how
         self.runs: Dict[Point, Dict[int, Dict[str, Any]]] = {}
-        self.failed: Dict[Point, str] = {}
-        self.sessions: List[Dict[str, Any]] = []
-        self.now = timed._clock or time.perf_counter_ns
+        self.failed, self.parts = {}, {}  # type: Dict[Point, str], Dict[str, List[str]]
+        self.sessions, self.now = [], timed._clock or time.perf_counter_ns  # type: List[Dict[str, Any]], Callable[[], int]
         self.noise: Dict[str, List[Tuple[float, float]]] = {}  # of the blocks with runs of a configuration
 
     def check_inputs(self) -> None:
@@ -397,8 +396,7 @@ class _Sweep:
                 self.sessions.append(line["session"])
 
     def _add(self, line: Dict[str, Any]) -> None:
-        self.file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
-        self.file.flush()
+        print(json.dumps(line, ensure_ascii=False, default=str), file=self.file, flush=True)
 
     # ---- measuring
     def _steps(self) -> Iterator[Tuple[Record, str, int]]:
@@ -481,6 +479,8 @@ class _Sweep:
         elif hasattr(held, "close"):
             stack.callback(held.close)
         self.state = state_of(model)
+        if self.parts.setdefault(name, [part for part, _ in model.named_modules()]) != [part for part, _ in model.named_modules()]:
+            raise _Unread(f"apply: with {knobs.data} the model has other modules than the first time: apply must undo its change (return something with close())")
 
     def _check(self, knobs: Knobs) -> None:
         unread = [knob for knob in knobs if knob not in knobs.read and len({one[knob] for one in self.grid}) > 1]
