@@ -341,7 +341,8 @@ static void page_interaction(struct text_buffer *out, const struct report *repor
 static void page_coupling(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
     if (!tradeoff->order) {
         page_element(out, "p",
-                     tradeoff->knobs.knob_count ? "Effects of knobs: this grid cannot separate them."
+                     tradeoff->is_loaded ? "Effects of knobs: none under load, where requests are not independent."
+                     : tradeoff->knobs.knob_count ? "Effects of knobs: this grid cannot separate them."
                                                 : "No knob varies.");
         return;
     }

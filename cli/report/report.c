@@ -173,12 +173,11 @@ static void warn_of_units(struct report *report) {
         wrong += sum > 1.1;
         most = fmax(most, sum);
     }
-    for (size_t i = 0; i < report->results->count; i++) {
+    for (size_t i = 0, known = 0; i < report->results->count && !known; i++) {
         const struct result_file *file = &report->results->files[i];
-        if (!(file->accuracy > 1) || !file->accuracy_metric || !strcmp(file->accuracy_metric, "cider")) continue;
-        text_list_add(&report->warnings, "%.300s: the mean accuracy is %s; expected scores from 0 to 1, not percent",
-                      file->path, number_short(file->accuracy).text);
-        break;
+        known = file->accuracy > 1 && file->accuracy_metric && strcmp(file->accuracy_metric, "cider");
+        if (known)
+            text_list_add(&report->warnings, "%.300s: accuracies above 1; expected 0 to 1, not percent", file->path);
     }
     for (size_t i = 0, known = 0; i < report->results->count && report->settings.percentile <= 50 && !known; i++)
         if ((known = (size_t)report->results->files[i].is_policy) != 0)
@@ -412,7 +411,10 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
     const struct number_text change = is_factor
                                           ? number_estimate(1, ratio->mean, ratio->low, ratio->high)
                                           : number_change(100, ratio->mean - 1, ratio->low - 1, ratio->high - 1);
-    if (is_open)
+    if (tradeoff->is_loaded)
+        snprintf(out, 520, "%s: mean %s %s %% of that with %s (no interval: under load, requests wait for each other)",
+                 name, axis, number_short(100 * ratio->mean).text, first);
+    else if (is_open)
         snprintf(out, 520, "%s has no significant effect on mean %s compared with %s (%s %s%s%s)", name, axis, first,
                  change.text, is_factor ? "times" : "%", *flat ? ", " : "", flat);
     else if (fabs(log(ratio->mean)) < noise_of_servers(tradeoff, report->results))

@@ -530,7 +530,8 @@ static void write_effects(struct document *document, const struct report *report
     char name[160];
     if (!tradeoff->order) {
         document_text(document, BLOCK_LINE, "effects of knobs: %s",
-                      tradeoff->knobs.knob_count ? "this grid cannot separate them" : "no knob varies");
+                      tradeoff->is_loaded ? "none under load: compare the rows of \"Under load\""
+                      : tradeoff->knobs.knob_count ? "this grid cannot separate them" : "no knob varies");
         return;
     }
     document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s%s, %s [95 %% interval]",

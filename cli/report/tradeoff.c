@@ -112,6 +112,7 @@ static vp_result bound_effects(struct tradeoff *tradeoff, void *scratch, size_t 
     return VP_OK;
 }
 static void find_effects(struct tradeoff *tradeoff) {
+    if (tradeoff->is_loaded) return;
     const double *const values[] = {tradeoff->latency, tradeoff->accuracy};
     for (tradeoff->order = tradeoff->knobs.knob_count > 1 ? 2 : 1; tradeoff->order > 0; tradeoff->order--) {
         size_t bytes = vp_effects_bounded_scratch_bytes(&tradeoff->knobs, tradeoff->sample_count, tradeoff->order),
@@ -328,6 +329,9 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
     const int columns[] = {settings->axis, COLUMN_ACCURACY};
     int files_have = 1, rows_have = 1;
     tradeoff->group = group;
+    for (size_t i = 0; i < group->count; i++)
+        tradeoff->is_loaded |= results->files[group->first + i].load_count
+                               && knob_number(&results->files[group->first + i].knobs, KNOB_CONCURRENCY) != 1;
     tradeoff->config_count = group->paired_count;
     for (size_t i = 0; i < group->paired_count; i++) {
         const struct score_range range = score_range_of(&results->files[group->paired[i]]);
@@ -362,7 +366,7 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
     if (!tradeoff->knobs.knob_count) return;
     find_effects(tradeoff);
     find_knob_fronts(tradeoff);
-    find_gains(tradeoff);
+    if (!tradeoff->is_loaded) find_gains(tradeoff);
 }
 void tradeoff_free(struct tradeoff *tradeoff) {
     void *all[] = {tradeoff->ids,        tradeoff->latency,     tradeoff->accuracy,   tradeoff->points,

@@ -42,6 +42,7 @@ struct knob_gain { size_t from, to; int knob; vp_gain gain; };
 /* The trade-off of one data set. Its configurations are numbered by their index in group->paired. */
 struct tradeoff {
     const struct result_group *group;
+    int is_loaded;               /* requests wait for each other: no intervals of means */
     char reason[160];            /* reason if there is no trade-off, only effects on latency; otherwise empty */
     int is_corpus;               /* 1 if only whole files have an accuracy, without intervals */
     int64_t *ids; size_t config_count, sample_count;

@@ -227,7 +227,8 @@ void load_summarize(const struct load_record *records, size_t count, struct load
     line->completed_per_s = window_ns > 0 ? completed / line->window_s : (double)NAN;
     line->mean_in_flight = window_ns > 0 ? in_flight_ns / window_ns : (double)NAN;
     line->is_growing = line->waiting - waited >= WAITING_LEAST && 20 * (line->waiting - waited) >= line->requests
-                       && (failed_late || sums[3] * numbers[1] > 1.2 * sums[1] * numbers[3]);
+                       && (failed_late || sums[3] * numbers[1] > 1.2 * sums[1] * numbers[3]
+                           || line->completed_per_s < 0.8 * line->offered_per_s);
 }
 struct client_time client_time_now(void) {
     struct client_time now = {vp_clock_ns(), -1, -1};

@@ -524,7 +524,6 @@ static void test_same_rejections(void) {
     CHECK(last.err && !strstr(last.err, "reference answers"));
     check_case("removed: data and its options");
     REFUSED("data x", 2, "\"data\" was removed: sweep --plan describes a data file; python -m vlmprof.data");
-    REFUSED(PLAN "x --prompt_origin none", 2, "was removed: python -m vlmprof.data");
 }
 static void test_pictures(void) {
     static const struct { const char *name; int32_t width, height; } pictures[] = {{"g1.gif", 33, 21}, {"w0.webp", 7, 5}};

@@ -39,6 +39,7 @@ static void test_sweep(void) {
     CHECK(text && strstr(text, "\"request_rate\": 100") && count_of(text, "\"round\": ") == 2 && strstr(text, "\"num_ok\": 60"));
     CHECK(count_of(journal, "\"run\": ") == 2 * 2 * 60 && count_of(journal, "\"ramp\": [[") == 4);
     free(text), free(journal);
+    EXITS(run("report %%F/r"), 0, out, " of that with 30 requests/s (no interval: under load, requests wait for each other)");
     check_case("a sweep that was stopped in a block goes on in it: no request is measured twice, and none is missing");
     server("gap_us=0 interrupt_ms=4000");
     CHECK_INT(run(SWEEP "k --request_rate_list 30 --num_samples 60 --num_runs_per_sample 2 --ramp_s 1"), 130);
