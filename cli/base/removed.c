@@ -5,7 +5,6 @@
 
 const struct removed_word REMOVED_WORDS[] = {
     {"load", NULL, "sweep --endpoint URL --request_rate_list or --concurrency_list measures a server under load"},
-    {"run", "endpoint", "vlmprof ask sends the question to a server"},
     {"data", NULL, "sweep --plan describes a data file; python -m vlmprof.data SOURCE -o F.jsonl converts others"},
     {"rescore", NULL, "vlmprof score --predictions RESULTS prints the answers; score --scores FILE takes any scores"},
     {NULL, NULL, NULL},

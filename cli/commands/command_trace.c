@@ -220,12 +220,9 @@ static void print_trace_summary(const struct trace_tables *tables) {
     if (trace->pairs)
         print_plain("not read  %lld events that begin or end a slice (B, E): only complete events (X) are read\n",
                     (long long)trace->pairs);
-    if (trace->unknown.count) {
-        print_plain("unknown   %lu categor%s counted as host operations: ", (unsigned long)trace->unknown.count,
-                    trace->unknown.count == 1 ? "y" : "ies");
-        print_visible(text_table_at(&trace->unknown, 0), strlen(text_table_at(&trace->unknown, 0)));
-        print_plain(trace->unknown.count > 1 ? ", ..\n" : "\n");
-    }
+    if (trace->unknown.count)
+        print_plain("unknown   categories counted as host operations: %lu (--json lists them)\n",
+                    (unsigned long)trace->unknown.count);
     if (tables->repeated_ids)
         print_plain("ids       of %lld device slice%s occur in several processes, so no operation is assigned to "
                     "them\n",

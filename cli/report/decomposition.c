@@ -234,6 +234,12 @@ static double mean_vision_ms(const struct results *results, size_t first, size_t
     }
     return sum / count;
 }
+/* Returns 1 if two files have the same image size and own knobs, which may change the image. */
+static int is_same_image(const struct result_file *left, const struct result_file *right) {
+    int axis = KNOB_OWN;
+    while (axis < KNOB_COUNT && !(knob_is_axis(axis) && compare_axis(left, right, axis))) axis++;
+    return axis == KNOB_COUNT && is_same_size(left, right);
+}
 /* The knobs of the language model do not change vision. So a sample is one point per image size, with its mean over the
  * configurations of that size. */
 static void vision_curve(struct curve_list *curves, const struct results *results, size_t group_index) {
@@ -242,7 +248,7 @@ static void vision_curve(struct curve_list *curves, const struct results *result
     size_t end = group->first + group->count;
     for (size_t first = group->first, next; first < end; first = next) {
         const struct result_file *file = &results->files[first];
-        for (next = first + 1; next < end && is_same_size(file, &results->files[next]);) next++;
+        for (next = first + 1; next < end && is_same_image(file, &results->files[next]);) next++;
         for (size_t row = 0; row < file->count; row++)
             xy_add(&points, result_at(file, VISION_CURVE.x_column, row), mean_vision_ms(results, first, next, row));
     }

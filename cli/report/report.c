@@ -176,8 +176,7 @@ static void warn_of_units(struct report *report) {
     for (size_t i = 0, known = 0; i < report->results->count && !known; i++) {
         const struct result_file *file = &report->results->files[i];
         known = file->accuracy > 1 && file->accuracy_metric && strcmp(file->accuracy_metric, "cider");
-        if (known)
-            text_list_add(&report->warnings, "%.300s: accuracies above 1; expected 0 to 1, not percent", file->path);
+        if (known) text_list_add(&report->warnings, "%.300s: accuracies above 1; expected 0 to 1", file->path);
     }
     for (size_t i = 0, known = 0; i < report->results->count && report->settings.percentile <= 50 && !known; i++)
         if ((known = (size_t)report->results->files[i].is_policy) != 0)
@@ -380,10 +379,9 @@ static double noise_of_servers(const struct tradeoff *tradeoff, const struct res
 /* Returns 1 if the level of a knob was swept into another folder than its highest, before or after it. */
 static int is_apart(const struct tradeoff *tradeoff, const struct results *results, int32_t knob, int32_t level) {
     int apart = 1;
-    for (size_t i = 0; i < tradeoff->config_count && apart; i++) {
-        const size_t end = other_end(tradeoff, i, knob);
+    for (size_t i = 0, end; i < tradeoff->config_count && apart; i++) {
         if (tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)knob] != level
-            || end == tradeoff->config_count)
+            || (end = other_end(tradeoff, i, knob)) == tradeoff->config_count)
             continue;
         const struct result_file *one = &results->files[tradeoff->group->paired[i]],
                                  *other = &results->files[tradeoff->group->paired[end]];

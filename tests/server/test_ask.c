@@ -309,7 +309,7 @@ static void test_failures(void) {
     CHECK_INT(ask("good", "--request_knob nothing"), 2);
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --request_knob image_url.detail=low", server.port), 2, err, "there is no image");
     EXITS(run("ask -p Hi"), 2, err, "ask needs --endpoint URL");
-    EXITS(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2, err, "option --endpoint of run was removed: vlmprof ask sends the question to a server");
+    EXITS(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2, err, "unknown option --endpoint of run (");
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --resize 5x5", server.port), 2, err, "need an image");
     EXITS(run("ask -p Hi --endpoint ftp://127.0.0.1 --endpoint_model good"), 2, err, "vlmprof: --endpoint: a URL must begin with http://");
     EXITS(run("ask %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3, err, "none.jpg");
