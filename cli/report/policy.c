@@ -443,11 +443,11 @@ void policy_document(const struct policy_report *report, struct document *docume
         document_text(document, BLOCK_LINE, "%s", report->verdict.items[i]);
     for (size_t i = 0; i < report->part_count && !report->is_curve; i++) {
         const struct table table = TABLE(POLICIES, report->parts[i].rows, report->parts[i].row_count, NULL, 0);
-        document_text(document, BLOCK_HEADING, "%s%s%s%s%zu samples, %zu configurations, %s of %s at most %s ms",
+        document_text(document, BLOCK_HEADING, "%s%s%s%s%zu samples, %zu configurations, %s of %s at most %s ms; "
+                                               "cross-validated, but for the oracle",
                       report->parts[i].value[0] ? report->settings->condition : "",
                       report->parts[i].value[0] ? "=" : "", report->parts[i].value,
-                      report->parts[i].value[0] ? ": " : "",
-                      report->data->sample_count, report->parts[i].config_count,
+                      report->parts[i].value[0] ? ": " : "", report->data->sample_count, report->parts[i].config_count,
                       BUDGET_WORDS[report->settings->options.budget], METRIC_KEYS[report->settings->axis],
                       number_plain(report->parts[i].budget_ms).text);
         document_add_table(document, &table);
