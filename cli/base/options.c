@@ -200,8 +200,6 @@ static int unknown_option(const struct options *options, const char *argument, s
     snprintf(name, sizeof name, "%s", given);
     for (char *letter = name; *letter; letter++)
         if (*letter == '-') *letter = '_';
-    const char *instead = removed_find(own, name);
-    if (instead) return complain(EXIT_USAGE, "option --%s of %s was removed: %s", name, own, instead);
     if ((!strcmp(name, "url") || !strcmp(name, "base_url") || !strcmp(name, "host"))
         && option_find(options->command, "endpoint", 8) >= 0)
         text_add_string(&near, "; did you mean --endpoint");

@@ -103,15 +103,4 @@ int outputs_check(const struct options *options);
 
 /* Checks a --sort_by key of the table of operations; NULL is valid. Returns 0, or an exit code after a message. */
 int check_sort_key(const char *key);
-
-/* ---- commands and options of version 0.2 that are gone, each with what to do instead */
-struct removed_word {
-    const char *command; /* NULL for any command; --gpu: the row is a word of that option */
-    const char *option;  /* its name without hyphens; NULL for the command itself */
-    const char *instead; /* what to do now; completes "... was removed: " */
-};
-extern const struct removed_word REMOVED_WORDS[]; /* ends with a row without `instead` */
-
-/* Returns what to do instead of a command, or of one of its options; NULL if the word was never removed. */
-const char *removed_find(const char *command, const char *option);
 #endif

@@ -95,9 +95,9 @@ static int compute_part(const struct policy_report *report, struct policy_part *
                 report->parts[g].value);
     FREE_ALL(outcomes, fields, rows, (void *)given, places);
     if (result == VP_ERR_MEMORY) resize(NULL, SIZE_MAX, n); /* ends the program */
-    if (result == VP_ERR_RANGE && error.offset >= 0 && error.offset < (int64_t)part->config_count)
-        return complain(EXIT_INPUT, "policy: %.300s: expected accuracies from 0 to 1, not percent, and times above 0",
-                        data->results->files[data->configs[part->configs[error.offset]]].path);
+    if (result == VP_ERR_RANGE && !strcmp(error.where, "outcomes") && error.offset >= 0)
+        return complain(EXIT_INPUT, "policy: %.300s: %s",
+                        data->results->files[data->configs[part->configs[error.offset]]].path, error.text);
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, "policy", result, &error);
 }
 static const vp_policy_row *row_of(const struct policy_part *part, const char *name) {

@@ -386,7 +386,8 @@ static int is_apart(const struct tradeoff *tradeoff, const struct results *resul
         const struct result_file *one = &results->files[tradeoff->group->paired[i]],
                                  *other = &results->files[tradeoff->group->paired[end]];
         const size_t folder = (size_t)(name_in_path(one->path) - one->path);
-        apart = strncmp(one->path, other->path, folder) && one->measured_to && other->measured_to
+        apart = strncmp(one->path, other->path, folder) && one->measured_from && one->measured_to
+                && other->measured_from && other->measured_to
                 && (strcmp(one->measured_to, other->measured_from) <= 0
                     || strcmp(other->measured_to, one->measured_from) <= 0);
     }

@@ -32,7 +32,7 @@ int launch_check(const struct launch_settings *settings, const struct request_kn
     for (size_t i = 0; i < knobs->count; i++) {
         const char *name = knobs->items[i].path, *at = settings->command;
         for (int knob = 0; knob < KNOB_OWN; knob++)
-            if (!strcmp(KNOBS[knob].key, name))
+            if (!strcmp(KNOBS[knob].key, name) || !strcmp("policy", name))
                 return complain(EXIT_USAGE, "--knob %s: vlmprof has a knob of this name; choose another", name);
         if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")])
             return complain(EXIT_USAGE, "--knob %.60s: a name consists of letters, digits, _ and -", name);
@@ -42,8 +42,8 @@ int launch_check(const struct launch_settings *settings, const struct request_kn
         while (at && *at && knob_here(knobs, at) != i) at++;
         if (at && !*at) return complain(EXIT_USAGE, "--knob %s: --server has no {%s}", name, name);
     }
-    if (knobs->count > KNOB_OWN_MOST)
-        return complain(EXIT_USAGE, "--knob: at most %d names", KNOB_OWN_MOST);
+    if (knobs->count >= KNOB_OWN_MOST) /* sweep --choices adds "policy" */
+        return complain(EXIT_USAGE, "--knob: at most %d names", KNOB_OWN_MOST - 1);
     return 0;
 }
 /* The command with the words of a combination, quoted for the shell, and "NAME-VALUE" of each for the log's name. */

@@ -263,6 +263,7 @@ static void test_own_knob(void) {
     CHECK_INT(cli(LABELLED "3 --output_dir %F/blur3"), 0);
     EXITS(cli("report %F/blur0 %F/blur3"), 0, out, "blur=3");
     REFUSED(LABELLED "4 --output_dir %F/blur3", 2, "--knob [\"blur=3\"] instead of [\"blur=4\"]");
+    REFUSED("sweep --synthetic tiny --data %F/data/small_set.jsonl --knob policy=3 --output_dir %F/x", 2, "vlmprof has a knob of this name");
     REFUSED(LABELLED "1,2 --output_dir %F/blur1", 2, "--knob blur: several values need --server");
 }
 

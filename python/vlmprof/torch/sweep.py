@@ -479,7 +479,7 @@ class _Sweep:
         elif hasattr(held, "close"):
             stack.callback(held.close)
         self.state = state_of(model)
-        if self.parts.setdefault(name, [part for part, _ in model.named_modules()]) != [part for part, _ in model.named_modules()]:
+        if self.parts.setdefault(name, parts := [part for part, _ in model.named_modules()]) != parts:
             raise _Unread(f"apply: with {knobs.data} the model has other modules than the first time: apply must undo its change (return something with close())")
 
     def _check(self, knobs: Knobs) -> None:
