@@ -105,6 +105,15 @@ static void test_condition(void) {
     CHECK(number(get(policy_named(other, "1"), "is_within_budget")) == 0);
     CHECK_INT(run("policy %%F/busy --budget_ms 120 --by kind --condition noise"), 0);
     CHECK(strstr(last.out, "noise=2 with the table for 1: -33.3 points less") && strstr(last.out, "beyond the budget"));
+    make_empty(in_folder("percent"));
+    for (int knob = 0; knob < 2; knob++) {
+        char name[40], text[300];
+        snprintf(name, sizeof name, "percent/%d.json", knob);
+        snprintf(text, sizeof text, "{\"dataset_name\": \"d\", \"knobs\": {\"a\": %d}, \"per_sample_results\": ["
+                 "{\"sample_id\": 1, \"T_total\": 5, \"accuracy\": 100}, {\"sample_id\": 2, \"T_total\": 6, \"accuracy\": 0}]}", knob);
+        write_text(in_folder(name), text);
+    }
+    check_refused(run("policy %%F/percent --budget_ms 9"), 3, "0.json: accuracies are 0..1");
     check_refused(run("policy %%F/busy --budget_ms 120 --condition colour"), 2, "has no such knob");
 }
 static void write_choices(const char *text) { write_text(in_folder("mine.jsonl"), text); }
