@@ -59,8 +59,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
     KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS)
     {"knob", WHOLE_TEXTS, "NAME=V1,V2...", NULL, 0, 0, NULL,
-     "with --server: a start-up option as a knob, each configuration is measured with each value; otherwise, a setting "
-     "of your own under which this sweep runs, such as blur=3; reports treat it as a knob"},
+     "with --server: a start-up option as a knob; otherwise, a setting of your own: one value (blur=3) for the whole "
+     "sweep, or one for each --data file; reports treat it as a knob"},
     {"choices", TEXT, "FILE", NULL, 0, 0, NULL,
      "run a policy and write policy-NAME.json: each sample runs under the configuration that its line names, as in "
      "vlmprof policy's choices.jsonl",

@@ -67,12 +67,20 @@ void configuration_input(const struct plan *plan, const struct configuration *co
     input_seed_pruning(input, plan->settings.data.seed, sample->id);
 }
 
+/* Returns 1 if the values of --knob belong to the data files in order, because no server is started with them. */
+static int follows_files(const struct plan *plan) {
+    return !plan->settings.servers.launch.command && knobs_combinations(&plan->variants.server_knobs) > 1;
+}
 /* The name of a configuration's file. crops: the mean of a tier's crops, truncated to an integer, as in the
  * experiments. */
 static void name_configuration(const struct plan *plan, struct configuration *configuration, int crops) {
     struct text_buffer name = {NULL, 0, 0};
     char *variant = configuration->variant ? variant_file_name(configuration->variant) : NULL;
     text_add(&name, configuration->set->task, strnlen(configuration->set->task, 300));
+    if (follows_files(plan)) {
+        text_add_string(&name, "_");
+        knobs_words(&plan->variants.server_knobs, (size_t)(configuration->set - plan->sets), &name);
+    }
     knob_add_name(&name, &configuration->knobs, crops, plan->named);
     if (variant) text_add_string(&name, "_");
     if (variant) text_add_string(&name, variant);
@@ -308,19 +316,16 @@ static int plan_grid(const struct model *model, struct plan *plan) {
         if (!model) {
             knob_copy_servers(&configuration->knobs, &configuration->variant->values);
             name_configuration(plan, configuration, 0);
-        } else if ((code = set_model_knobs(&grid, at, i % grid.each, configuration)) == 0) {
-            knobs_set_own(&plan->variants.server_knobs, 0, &configuration->knobs);
+        } else if ((code = set_model_knobs(&grid, at, i % grid.each, configuration)) == 0)
             plan_configuration(model, plan, configuration);
-        }
+        if (!plan->settings.servers.launch.command)
+            knobs_set_own(&plan->variants.server_knobs, (size_t)(configuration->set - plan->sets),
+                          &configuration->knobs);
     }
     FREE_ALL(grid.image_knob, grid.image_values, grid.index);
     return code;
 }
 
-/* ---- a policy */
-struct configuration *plan_run_of(const struct plan *plan, struct configuration *configuration, size_t index) {
-    return plan->choices ? &plan->runs[plan->choices[index].run] : configuration;
-}
 /* The id of a record, as in the metadata of results, or else of its sample. Returns NULL after a message. */
 static char *id_of_sample(const struct model *model, const struct dataset *set, size_t index) {
     struct text_buffer text = {NULL, 0, 0};
@@ -341,6 +346,22 @@ static char *id_of_sample(const struct model *model, const struct dataset *set, 
     sample_free(&sample);
     FREE_ALL(text.data, scratch.nodes);
     return id;
+}
+/* Complains if a data set's samples are not those of the first. Returns 0 or an exit code. */
+static int check_same_ids(const struct model *model, const struct dataset *first, const struct dataset *set) {
+    int code = set->count == first->count ? 0 : EXIT_INPUT;
+    for (size_t i = 0; i < set->count && !code && set != first; i++) {
+        char *one = id_of_sample(model, first, i), *other = id_of_sample(model, set, i);
+        code = one && other && !strcmp(one, other) ? 0 : EXIT_INPUT;
+        FREE_ALL(one, other);
+    }
+    return code ? complain(code, "--knob: %s and %s must have the same ids in the same order", first->path, set->path)
+                : 0;
+}
+
+/* ---- a policy */
+struct configuration *plan_run_of(const struct plan *plan, struct configuration *configuration, size_t index) {
+    return plan->choices ? &plan->runs[plan->choices[index].run] : configuration;
 }
 /* Reads --choices for the samples. Returns 0 or an exit code. */
 static int read_choices(const struct model *model, const struct plan *plan, struct choices *choices) {
@@ -457,7 +478,12 @@ int plan_make(const struct model *model, struct plan *plan) {
     plan->max_views = 1;
     code = model ? own_knobs_add(&settings->servers, &plan->variants.server_knobs)
                  : variants_make(&settings->servers, &plan->variants);
+    const size_t values = knobs_combinations(&plan->variants.server_knobs);
+    const int follows = follows_files(plan);
     if (code) return code;
+    if (follows && values != data->count)
+        return complain(EXIT_USAGE, "--knob has %zu values, but --data has %zu files: expected a file for each value, "
+                                    "in order, or --server, which is started with each value", values, data->count);
     plan->sets = zeroed(data->count, sizeof *plan->sets);
     for (size_t i = 0; i < data->count; i++) {
         struct dataset *dataset = &plan->sets[plan->set_count++];
@@ -465,8 +491,11 @@ int plan_make(const struct model *model, struct plan *plan) {
         if ((code = dataset_load(&settings->data, model, dataset)) != 0
             || (code = dataset_check_usable(dataset, model)) != 0)
             return code;
+        if (follows && !i && !settings->data.dataset_name)
+            plan->settings.data.dataset_name = dataset->defaults ? dataset->defaults->name : dataset->task;
+        if (follows && (code = check_same_ids(model, plan->sets, dataset)) != 0) return code;
         if (dataset->new_tokens > plan->new_tokens) plan->new_tokens = dataset->new_tokens;
-        for (size_t k = 0; k < i; k++)
+        for (size_t k = 0; k < i && !follows; k++)
             if (!strcmp(dataset->task, plan->sets[k].task))
                 return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders",
                                 plan->sets[k].path, dataset->path, dataset->task);

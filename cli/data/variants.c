@@ -120,8 +120,8 @@ static int add_variant(const struct variant_settings *settings, struct variants 
     variant->text_knob_count = knobs_image_last(variant->knobs, variant->knob_count);
     set_request(variant);
     knobs_words(&variants->knobs, combination, &words);
-    if (words.bytes && variants->server_knobs.count) text_add_string(&words, " ");
-    knobs_words(&variants->server_knobs, server, &words);
+    if (words.bytes && variants->server_knobs.count && settings->launch.command) text_add_string(&words, " ");
+    if (settings->launch.command) knobs_words(&variants->server_knobs, server, &words);
     variant->words = words.data ? words.data : copy_text("", 0);
     variant->server_at = server;
     for (size_t i = 0; i + 1 < variants->count && !combination && !load && !server; i++)
@@ -159,7 +159,7 @@ int variants_make(const struct variant_settings *settings, struct variants *vari
     if ((code = knobs_add_all(settings->request_knobs, &variants->knobs)) != 0) return code;
     if ((code = own_knobs_add(settings, &variants->server_knobs)) != 0) return code;
     const size_t combinations = knobs_combinations(&variants->knobs), loads = load_count(settings),
-                 servers = knobs_combinations(&variants->server_knobs);
+                 servers = settings->launch.command ? knobs_combinations(&variants->server_knobs) : 1;
     variants->items = zeroed(pairs * servers * combinations * loads + 1, sizeof *variants->items);
     for (size_t i = 0; i < pairs * servers * combinations * loads && !code; i++) {
         const size_t pair = i / loads / combinations / servers;

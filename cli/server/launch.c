@@ -28,17 +28,22 @@ static size_t knob_here(const struct request_knobs *knobs, const char *at) {
     }
     return i;
 }
+static int is_plain(const char *text) {
+    while (isalnum((unsigned char)*text) || (*text && strchr("._-", *text))) text++;
+    return !*text;
+}
 int launch_check(const struct launch_settings *settings, const struct request_knobs *knobs) {
     for (size_t i = 0; i < knobs->count; i++) {
         const char *name = knobs->items[i].path, *at = settings->command;
         for (int knob = 0; knob < KNOB_OWN; knob++)
             if (!strcmp(KNOBS[knob].key, name) || !strcmp("policy", name))
                 return complain(EXIT_USAGE, "--knob %s: vlmprof has a knob of this name; choose another", name);
-        if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")])
+        if (!is_plain(name) || strchr(name, '.'))
             return complain(EXIT_USAGE, "--knob %.60s: a name consists of letters, digits, _ and -", name);
-        if (!at && knobs->items[i].values.count > 1)
-            return complain(EXIT_USAGE, "--knob %s: several values need --server; without it, sweep each value into "
-                                        "its own folder", name);
+        for (size_t k = 0; k < knobs->items[i].words.count && !at && knobs->items[i].words.count > 1; k++)
+            if (!is_plain(knobs->items[i].words.items[k]))
+                return complain(EXIT_USAGE, "--knob %s: several values become parts of file names: use letters, digits, ., _ "
+                                            "and -", name);
         while (at && *at && knob_here(knobs, at) != i) at++;
         if (at && !*at) return complain(EXIT_USAGE, "--knob %s: --server has no {%s}", name, name);
     }

@@ -874,14 +874,17 @@ int sweep_loop(struct sweep *sweep) {
     sweep->start_ns = vp_clock_ns();
     sweep_block_begin(sweep);
     if (is_loaded) code = served_load_loop(sweep);
-    for (size_t first = 0; !is_loaded && first < sweep->plan.configuration_count && !code;) {
-        const struct dataset *dataset = sweep->plan.configurations[first].set;
-        size_t last = first, at = 0, stride = 1, count = 0;
-        while (last < sweep->plan.configuration_count && sweep->plan.configurations[last].set == dataset) last++;
-        shard_of(dataset->count, sweep->rank.rank, sweep->rank.world_size, &at, &stride, &count);
-        for (; count && !code && !interrupted; at += stride, count--)
-            code = sweep_sample(sweep, &sweep->plan.configurations[first], last - first, at);
-        first = last;
+    /* a sample of each data set in turn, in both directions alternately, so that drift affects all sets equally */
+    for (size_t round = 0, sets = sweep->plan.set_count, more = !is_loaded; more && !code && !interrupted; round++) {
+        more = 0;
+        for (size_t i = 0; i < sets && !code && !interrupted; i++) {
+            const size_t set = round % 2 ? sets - 1 - i : i, each = sweep->plan.configuration_count / sets;
+            size_t at = 0, stride = 1, count = 0;
+            shard_of(sweep->plan.sets[set].count, sweep->rank.rank, sweep->rank.world_size, &at, &stride, &count);
+            if (round >= count) continue;
+            more = 1;
+            code = sweep_sample(sweep, &sweep->plan.configurations[set * each], each, at + round * stride);
+        }
     }
     if (!code) code = block_end(sweep, 1);
     if (!code && !interrupted && sweep->pending.bytes)

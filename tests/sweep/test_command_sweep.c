@@ -257,14 +257,29 @@ static void test_resume(void) {
 
 /* --knob without --server: a setting of the user's own, under which the whole sweep runs */
 static void test_own_knob(void) {
-#define LABELLED "sweep --synthetic tiny --data %F/data/small_set.jsonl --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --knob blur="
+#define LABELLED "sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --data %F/data/small_set.jsonl --knob blur="
     make_data("{\"id\": \"three\", \"question\": \"Only words?\"}\n");
     CHECK_INT(cli(LABELLED "0 --output_dir %F/blur0"), 0);
     CHECK_INT(cli(LABELLED "3 --output_dir %F/blur3"), 0);
     EXITS(cli("report %F/blur0 %F/blur3"), 0, out, "blur=3");
     REFUSED(LABELLED "4 --output_dir %F/blur3", 2, "--knob [\"blur=3\"] instead of [\"blur=4\"]");
     REFUSED("sweep --synthetic tiny --data %F/data/small_set.jsonl --knob policy=3 --output_dir %F/x", 2, "vlmprof has a knob of this name");
-    REFUSED(LABELLED "1,2 --output_dir %F/blur1", 2, "--knob blur: several values need --server");
+    check_case("--knob with a value for each data file: the files alternate");
+    char sets[7] = "", *text;
+#define FILES "sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --data %F/data/small_set.jsonl %F/data/other.jsonl --knob blur=0,3 "
+    text = check_read(in_folder("data/small_set.jsonl"), NULL);
+    write_text(in_folder("data/other.jsonl"), text);
+    free(text);
+    CHECK_INT(cli(FILES "--output_dir %F/blur"), 0);
+    text = check_read(in_folder("blur/journal.jsonl"), NULL);
+    for (char *at = text, *end = sets; at && end < sets + 6 && (at = strstr(at, "\n{\"sample\": ")) != NULL; at++) *end++ = strstr(at, "\"set\": ")[7];
+    free(text);
+    CHECK_TEXT(sets, "011001");
+    EXITS(cli("report %F/blur"), 0, out, "blur=3");
+    CHECK(!strstr(last.out, "drift of the machine"));
+    REFUSED(LABELLED "0,3 --output_dir %F/x", 2, "--knob has 2 values, but --data has 1 files");
+    make_data("{\"id\": \"another\", \"question\": \"Only words?\"}\n");
+    EXITS(cli(FILES "--output_dir %F/x"), 3, err, "must have the same ids in the same order");
 }
 
 /* an unreadable plan is reported in one line */
