@@ -1,8 +1,6 @@
-"""The build backend of `pip install ./python` (PEP 517, 660): a wheel of the Python files, with the standard library
-alone.
+"""The build backend of `pip install ./python` (PEP 517, 660): a wheel of the Python files. It needs the standard library alone.
 
-It needs no compiler and no other package. packaging/wheel.py writes the wheel that carries the program with these
-functions."""
+packaging/wheel.py writes the wheel that contains the program, with these functions."""
 import base64
 import hashlib
 import os
@@ -14,7 +12,8 @@ from typing import Any, Dict
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent
 SOME_DAY = (2020, 1, 1, 0, 0, 0)  # the same input gives the same bytes
-EXTRAS = {"pandas": ["pandas", "matplotlib"], "data": ["pandas", "pyarrow"], "conform": ["numpy"], "torch": ["torch>=2.1", "transformers>=4.50", "pillow"]}
+EXTRAS = {"pandas": ["pandas", "matplotlib"], "data": ["pandas", "pyarrow"], "conform": ["numpy"],
+          "torch": ["torch>=2.1", "transformers>=4.50", "pillow", "torchvision", "num2words"]}  # SmolVLM's processor needs the last two
 
 
 def version() -> str:

@@ -10,7 +10,7 @@ stacks stage by stage, results and plots show result files, torch times your own
 pandas, pyarrow, numpy, matplotlib, torch only where a module needs them."""
 from typing import Any
 
-from .commands import CommandError, PlatformError, audit, compare, program, run, sweep, version
+from .commands import CommandError, compare, program, run, sweep, version
 from .counts import count_tokens, families, tokens_of
 
 
@@ -23,5 +23,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'vlmprof' has no attribute {name!r}")
 
 
-__all__ = ["CommandError", "PlatformError", "audit", "compare", "count_tokens", "families", "front", "load", "load_trace", "program", "run", "sweep", "tokens_of",
+__all__ = ["CommandError", "compare", "count_tokens", "families", "front", "load", "load_trace", "program", "run", "sweep", "tokens_of",
            "version"]

@@ -15,10 +15,6 @@ from typing import Any, Dict, Iterator, List, Sequence, Union
 Words = Sequence[Union[str, int, float, "os.PathLike[str]"]]
 
 
-class PlatformError(OSError):
-    """There is no vlmprof binary for this system or processor."""
-
-
 class CommandError(RuntimeError):
     """The program ended with a failure; the text is what it said.
 
@@ -72,7 +68,7 @@ def _printed(args: Words, ok: Sequence[int] = (0,)) -> str:
         done = subprocess.run([path, *words], capture_output=True, check=False)
     except OSError as error:
         if error.errno == errno.ENOEXEC:
-            raise PlatformError(f"{path} is for another system or processor; vlmprof has binaries for Linux with glibc 2.28 or later on x86_64 and aarch64, and this is "
+            raise OSError(f"{path} is for another system or processor; vlmprof has binaries for Linux with glibc 2.28 or later on x86_64 and aarch64, and this is "
                                 f"{sys.platform} on {platform.machine()}. Build it from source: make, then set VLMPROF") from None
         raise
     if done.returncode not in ok:
@@ -99,12 +95,6 @@ def sweep(output_dir: Union[str, os.PathLike[str]], **options: Any) -> Any:
     """`vlmprof sweep` with its options (`vlmprof help sweep`):
     sweep("results", synthetic="tiny", data="questions.jsonl", tier_list=["low", "high"], num_samples=5)."""
     return run(["sweep", "--output_dir", output_dir, *_words(options)])
-
-
-def audit(endpoint: str, endpoint_model: str, **options: Any) -> Any:
-    """`vlmprof audit`: does a server count image tokens by its model's rule? audit("http://127.0.0.1:8000", "NAME", family="qwen3-vl"). A verdict "different" is a
-    result, not an error."""
-    return run(["audit", "--endpoint", endpoint, "--endpoint_model", endpoint_model, *_words(options)], ok=(0, 1))
 
 
 def compare(baseline: Union[str, os.PathLike[str]], change: Union[str, os.PathLike[str]], **options: Any) -> Any:

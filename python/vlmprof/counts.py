@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 import os
 from typing import Any, Iterable, List, Tuple, Union
 
@@ -37,14 +36,7 @@ def count_tokens(family: str, width_px: int, height_px: int, **settings: Any) ->
     family:   a name, alias or model_type (families())
     settings: keys of the model's own configuration; the published checkpoints' values are the default
     Raises ValueError with the reason: an unknown family or key, a value or size that the rule refuses."""
-    for name, side in (("width_px", width_px), ("height_px", height_px)):
-        try:
-            operator.index(side)
-        except TypeError:
-            raise TypeError(f"{name}: expected a whole number, not {side!r}") from None
-        if not 0 < side < 2**31:
-            raise ValueError(f"{name}: expected 1 to {2**31 - 1}, not {side}")
-    return int(_tile((f"{width_px}x{height_px}",), family, tuple(settings.items()))[0]["total_tokens"])
+    return tokens_of([(width_px, height_px)], family, **settings)[0]
 
 
 def _operand(image: Any) -> str:
@@ -57,7 +49,9 @@ def _operand(image: Any) -> str:
     elif shape is not None and len(shape) in (2, 3):
         size = shape[1], shape[0]
     if isinstance(size, (tuple, list)) and len(size) == 2:
-        return f"{int(size[0])}x{int(size[1])}"
+        if not all(hasattr(side, "__index__") and 0 < side < 2**31 for side in size):
+            raise ValueError(f"{size[0]!r} x {size[1]!r}: expected width and height in pixels, whole numbers from 1 to {2**31 - 1}")
+        return f"{size[0]}x{size[1]}"
     raise TypeError(f"{type(image).__name__}: expected a path, (width, height), a PIL picture or an array [height, width, channels]")
 
 

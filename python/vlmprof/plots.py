@@ -1,7 +1,7 @@
 """Figures of result files, for a paper: Pareto front, stages, effects of knobs.
 
     python -m vlmprof.plots results -o figures              # figures/front.pdf, stages.pdf, effects.pdf
-    python -m vlmprof.plots results -o figures --format png
+    python -m vlmprof.plots results more -o figures --format png
 
 Needs pandas and matplotlib. Each function takes the tables of vlmprof.results.load and returns a matplotlib figure;
 policy takes what `vlmprof policy --json` printed."""
@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
 from . import results
 
@@ -78,8 +78,8 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50", figure: An
             panel.set(title=dataset, xlabel=latency.replace("_p50", ", median [ms]"), ylabel="accuracy", ymargin=0.12)
             (left, right), own = panel.get_xlim(), [names[index] for index in best.index]
             panel.step([*best[latency], right], [*best["accuracy"], best["accuracy"].iloc[-1]], where="post", color=COLOURS[1], lw=1.2)
-            room = min(0.5, 6.5 * len(own[0]) / (figure.bbox.width / len(sets) / figure.dpi * 72))  # of its name
-            panel.set_xlim(left - (right - left) * room, right)
+            share = min(0.6, (5 * len(own[0]) + 8) / (figure.bbox.width / len(sets) / figure.dpi * 72 - 36))  # of the panel, for its name
+            panel.set_xlim(left - (right - left) * share / (1 - share), right)
             panel.set_xticks([tick for tick in panel.get_xticks() if 0 <= tick <= right])
             drawn.append((panel, list(zip(best[latency], best["accuracy"], own))))
         _legend(figure, panel, 2)
@@ -181,9 +181,9 @@ def policy(document: Union[results.PathLike, Dict[str, Any]], figure: Any = None
     return figure
 
 
-def draw(folder: results.PathLike, output: results.PathLike, ending: str = "pdf") -> List[Path]:
-    """Draws the figures of a folder of result files; returns their files."""
-    configurations, samples = results.load(folder)
+def draw(folders: Sequence[results.PathLike], output: results.PathLike, ending: str = "pdf") -> List[Path]:
+    """Draws the figures of folders of result files; returns their files."""
+    configurations, samples = results.load(*folders)
     Path(output).mkdir(parents=True, exist_ok=True)
     figures = {"front": front(configurations), "stages": stages(configurations, samples), "effects": effects(configurations)}
     for name, figure in figures.items():
@@ -194,12 +194,12 @@ def draw(folder: results.PathLike, output: results.PathLike, ending: str = "pdf"
 
 def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m vlmprof.plots", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", help="result files of vlmprof sweep")
+    parser.add_argument("folders", nargs="+", help="result files of vlmprof sweep")
     parser.add_argument("-o", "--output", default="figures", help="folder for the figures (default %(default)s)")
     parser.add_argument("--format", choices=("pdf", "png", "svg"), default="pdf")
     options = parser.parse_args(arguments)
     try:
-        print(*draw(options.folder, options.output, options.format), sep="\n")
+        print(*draw(options.folders, options.output, options.format), sep="\n")
     except (ImportError, OSError, ValueError) as error:
         print(f"vlmprof.plots: {error}", file=sys.stderr)
         return 3

@@ -100,28 +100,29 @@ def knobs_of(configurations: pd.DataFrame) -> List[str]:
     return knobs[1:]
 
 
-def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
-    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are ms; what was not measured is NaN. Raises FileNotFoundError for
-    a folder without result files."""
+def load(*folders: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
+    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are ms; what was not measured is NaN. `file` is the file's name,
+    with several folders its path. Raises FileNotFoundError if there is no result file."""
     pandas = need_pandas()
-    configurations, samples, names = [], [], {}
-    for path, result in files_of(folder):
-        result = _complete(path, result)
+    configurations, samples, names, filled = [], [], {}, set()
+    for folder, path, result in ((folder, *found) for folder in folders for found in files_of(folder)):
+        result, file = _complete(path, result), path.name if len(folders) == 1 else str(path)
+        filled.add(folder)
         settings = settings_of(result)
         names.update(dict.fromkeys(settings))
         low, high = result.get("accuracy_interval") or (None, None)
         p50 = {key: value for key, value in result.get("latency_stats", {}).items() if key.endswith("_p50")}
         configurations.append({**settings, "samples": result.get("num_ok"), **p50, "accuracy": result.get("accuracy"),
-                               "accuracy_low": low, "accuracy_high": high, "file": path.name})
+                               "accuracy_low": low, "accuracy_high": high, "file": file})
         for row in result["per_sample_results"]:
             own = {key: value for key, value in row.items() if not isinstance(value, (dict, list))}
             stages = {f"stage_{key}": value for key, value in (row.get("stages") or {}).items()}
             record = row.get("metadata") or {}
             fields = {f"metadata.{key}" if key in {**own, **settings} or OURS.match(key) else key: value
                       for key, value in record.items() if key != "id" and not isinstance(value, (dict, list))}
-            samples.append({**fields, **own, **stages, **settings, "id": record.get("id", row.get("sample_id")), "file": path.name})
-    if not configurations:
-        raise FileNotFoundError(f"{folder}: the folder contains no result files of vlmprof sweep")
+            samples.append({**fields, **own, **stages, **settings, "id": record.get("id", row.get("sample_id")), "file": file})
+    if len(filled) < len(set(folders)) or not folders:
+        raise FileNotFoundError(f"no result files of vlmprof sweep in {', '.join(str(one) for one in folders if one not in filled) or 'no folder'}")
     tables = pandas.DataFrame(configurations), pandas.DataFrame(samples)
     for table in tables:
         measured = [name for name in table.columns if re.match("T_|TTFT|accuracy(_low|_high)?$|stage_", str(name))]

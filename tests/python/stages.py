@@ -203,11 +203,14 @@ equal("a failure is a row with its reason", [(row["metadata"]["id"], row["reason
 refused("or raised", MemoryError, "too large", lambda: sweep("raise", many, on_error="raise", **{**sampled, "num_samples": 9}))
 refused("all points fail", RuntimeError, "4 of 4 points failed; the first: record 0: ZeroDivisionError", lambda: sweep("none", knobs={"size": [1, 2]}, inputs=lambda _, record, knobs: knobs["size"] / 0))
 ticks = iter(range(0, 10**6, 1000))
-with mock.patch.object(sys.modules["vlmprof.torch.sweep"], "_reading", lambda: tuple((tick := next(ticks)) // part for part in (1, 2, 10, 4))):
+with mock.patch.object(sys.modules["vlmprof.torch.sweep"], "cpu_seconds", lambda: tuple((tick := next(ticks)) // part for part in (1, 2, 10, 4))):
     for folder, runs in (("noise", 2), ("noise", 3), ("again", 3)):
         sweep(folder, knobs={"batch": [1, 2]}, clock=None, num_runs=runs, resume=runs == 3)
 noise = [json.loads(path.read_text())["noise"] for path in sorted((work / "noise").glob("*.json"))]
 equal("noise of a configuration's blocks of runs", [[one[key] for key in ("samples", "steal_percent", "other_cpu_percent", "busy_samples")] for one in noise], [[6, 10.0, 25.0, 6]] * 2)
+with mock.patch.object(sys.modules["vlmprof.torch.timing"], "cpu_seconds", lambda: tuple((tick := next(ticks)) // part for part in (1, 2, 10, 4))), vlmprof.torch.stages(model) as noisy:
+    model.generate(**words(["What is it ?"], "pt", [picture]), max_new_tokens=2)
+check("a table of stages says it", "not quiet: other programs used 25 % of the CPUs, and the host took 10 %" in str(noisy), str(noisy))
 check("compare says it", "other processes used 25 % of the CPU" in json.dumps(vlmprof.compare(work / "noise", work / "again")))
 with contextlib.redirect_stderr(said := io.StringIO()):
     sweep("said", progress=True)
@@ -229,6 +232,9 @@ answer = rows_of("said")[0]["pred"]
 equal("a task of lmms-eval knows its documents", [row["accuracy"] for row in sweep("task", [dict(records[0], id=1), dict(records[0], id=0)], score=Task().process_results)]
       + [row["accuracy"] for row in rows_of("task")], [0.5, 1.0, 0.0])
 equal("lmms-eval's process_results scores", [row["accuracy"] for row in sweep("lmms", [dict(records[0], doc={"target": answer}), dict(records[0], doc={"target": "x"})], score=process_results)], [0.5])
+with contextlib.redirect_stderr(said := io.StringIO()):
+    sweep("percent", score=lambda _, record: 40)
+check("scores in percent are reported", "gave no score for" in said.getvalue() and "record 0: the score is 40; expected 0 to 1" in said.getvalue(), said.getvalue())
 equal("a rule of the program's", (rows_of("own")[0]["accuracy"], sweep("rule", score=None, metric="em")[0]["accuracy"]), (0.5, 0.0))
 row = sweep("several", [dict(records[0], images=["samples/cat.jpg", "samples/coffee.jpg"]), {"question": "Why?", "answers": ["x"]}], num_runs=1)[0]
 equal("several images, and text only", [(one.get("num_views"), one["actual_vision_tokens"]) for one in rows_of("several")], [(2, 32), (None, 0)])
@@ -274,6 +280,7 @@ found = [compared(0.05, seed) for seed in range(20)]
 equal("ab finds 5 % in 60 pairs", [one.verdict for one in found], ["slower"] * 20)
 check("and says it", str(found[0]).startswith(f"slower by {found[0].change_percent:.1f} [") and f"; 60 pairs, {found[0].left_out} of 120 runs left out" in str(found[0]), found[0])
 equal("nothing in A/A, nor if the side that ran last is 20 % faster", {compared(0, seed, cold).verdict for seed in range(20) for cold in (1.0, 1.2)}, {"same", "undecided"})
+equal("a gate's exit codes", [compared(change, seed).exit_code for change, seed in ((-0.1, 1), (0.1, 1), (0, 0))], [0, 1, 2])
 equal("faster, same, undecided", (compared(-0.1, 1).verdict, str(compared(0, 1, margin=9))[:15], " pairs needed); A against" in str(compared(0, 0))), ("faster", "same within 9 %", True))
 refused("calls that are too short", ValueError, " us; calls of less than 100 us cannot be compared: let both functions loop", lambda: compared(0, 1, unit=9e4, cold=1.0))
 with contextlib.redirect_stderr(said := io.StringIO()):
@@ -349,9 +356,8 @@ with outer:
 with torch.profiler.profile() as profile, outer:
     model.generate(**how)
 equal("stages are ranges of torch.profiler", {one.key: one.count for one in profile.key_averages() if "vlmprof" in one.key}, {f"vlmprof.{name}": 1 + (name == "decode") for name in ("vit", "connector", "prefill", "decode")})
-outer.save(work / "stages.json")
-saved = json.loads((work / "stages.json").read_text())
-equal("save and rows", (saved["requests"][0]["cold"], saved["provenance"]["compile"], outer.rows()[0]["total_ms"]), (True, ["none"], saved["requests"][0]["total_ns"] / 1e6))
+saved = json.loads(json.dumps(outer.to_dict()))
+equal("to_dict and rows", (saved["requests"][0]["cold"], saved["provenance"]["compile"], outer.rows()[0]["total_ms"]), (True, ["none"], saved["requests"][0]["total_ns"] / 1e6))
 other = Other()
 other.brain.to("meta")
 refused("several devices", ValueError, "is on several devices (cpu, meta)", lambda: vlmprof.torch.stages(other, modules=named))

@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,9 @@ if "pandas" in have:
     check("stages of the samples, fields of the records", {"stage_vit", "stage_decode", "id", "pred", "output_tokens", "question", "image"} <= set(samples.columns), list(samples.columns))
     equal("names", results.names_of(configurations)[0], "low, top_k 1, request_rate 0")
     equal("the front rises", vlmprof.front(configurations)["accuracy"].is_monotonic_increasing, True)
-    refused("a folder that is no result folder", FileNotFoundError, "contains no result files of vlmprof sweep", lambda: vlmprof.load(work))
+    shutil.copytree(work / "sweep", work / "again")
+    equal("two folders", len(set(vlmprof.load(work / "sweep", work / "again")[1]["file"])), 8)
+    refused("a folder that is no result folder", FileNotFoundError, f"no result files of vlmprof sweep in {work}", lambda: vlmprof.load(work / "sweep", work))
     draws = random.Random(56)
     values = [1, 2.5, 1000001, 1000002, True, False, None, "1", "true", "low", "", [0, 1], [0, 2], {"a": 1}, 'x, b "y"']
     for draw in range(60):
@@ -93,7 +96,7 @@ else:
 if "pandas" in have and "matplotlib" in have:
     from vlmprof import plots
     for ending, magic in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
-        drawn = plots.draw(work / "sweep", work / "figures", ending)
+        drawn = plots.draw([work / "sweep"], work / "figures", ending)
         equal(f"figures as {ending}", [(path.name, path.read_bytes()[:len(magic)]) for path in drawn], [(f"{name}.{ending}", magic) for name in ("front", "stages", "effects")])
     one, more = plots.front(configurations), plots.stages(configurations, samples)
     equal("the front has a panel and names its members", (len(one.axes), len(one.axes[0].texts)), (1, len(vlmprof.front(configurations))))

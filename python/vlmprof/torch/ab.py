@@ -30,6 +30,11 @@ class AB:
     margin_percent: float
     pairs_needed: Optional[int] = None  # if undecided: about so many pairs should decide; None: more would not help
 
+    @property
+    def exit_code(self) -> int:
+        """For a gate: 0 same or faster, 1 slower, 2 undecided."""
+        return {"slower": 1, "undecided": 2}.get(self.verdict, 0)
+
     def __str__(self) -> str:
         is_known, ends = self.verdict in ("slower", "faster"), "[{:.1f}, {:.1f}] %"
         words = f"{self.verdict} by {abs(self.change_percent):.1f} " if is_known else f"{f'same within {self.margin_percent:g} %' if self.verdict == 'same' else self.verdict}: {self.change_percent:+.1f} "

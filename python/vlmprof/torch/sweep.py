@@ -23,7 +23,7 @@ import torch
 
 from .. import commands
 from ..scores import score_of
-from .timing import Progress, provenance, stages, state_of
+from .timing import Progress, cpu_seconds, others_between, provenance, stages, state_of
 
 Knob = Union[int, float, str, bool]
 Record = Dict[str, Any]
@@ -116,16 +116,6 @@ def _print_of(inputs: Callable[..., Dict[str, Any]], processor: Any, record: Rec
                           else (key, repr(value)) for key, value in inputs(processor, record, knobs).items()))
     except Exception:  # noqa: BLE001 - a function of the user's
         return time.perf_counter()
-
-
-def _reading() -> Optional[Tuple[float, ...]]:
-    """CPU seconds since boot: available ones, used ones, those that a virtual machine's host took, and this process's own; None: not known."""
-    try:
-        user, nice, system, idle, wait, irq, softirq, steal = (int(one) / os.sysconf("SC_CLK_TCK") for one in Path("/proc/stat").read_text().split()[1:9])
-    except (OSError, ValueError):
-        return None
-    busy = user + nice + system + irq + softirq
-    return busy + idle + wait + steal, busy, steal, sum(os.times()[:4])
 
 
 def _noise(blocks: List[Tuple[float, float]]) -> Dict[str, Any]:
@@ -413,7 +403,7 @@ class _Sweep:
         todo = [step for step in self._steps() if len(have := self.runs.get((step[1], step[0]["sample_id"]), {})) < self.how["num_runs"] and step[2] not in have]
         shown, cause = Progress("runs", len(todo)) if progress else None, None
         self.block: Set[str] = set()
-        self.reading = None if self.timed._clock else _reading()
+        self.reading = None if self.timed._clock else cpu_seconds()
         applied = ""
         with contextlib.ExitStack() as stack:
             for done, (row, name, run) in enumerate(todo):
@@ -451,14 +441,14 @@ class _Sweep:
     def _end_block(self, name: str) -> None:
         """After a run: ends the block of runs if it is long enough to say what other programs used of the CPUs, as in vlmprof sweep."""
         self.block.add(name)
-        now = _reading() if self.reading else None
+        now = cpu_seconds() if self.reading else None
         if not now or not self.reading or now[0] - self.reading[0] < 0.2 * (os.cpu_count() or 1):
             return
-        total, busy, steal, own = (after - before for before, after in zip(self.reading, now))
-        if min(busy, steal, own) >= 0 and busy + steal <= total and own - busy <= total / 10:
-            self._add({"noise": [100 * steal / total, 100 * (busy - own) / total], "configs": sorted(self.block)})
+        noise = others_between(self.reading, now)
+        if noise:
+            self._add({"noise": noise, "configs": sorted(self.block)})
             for one in self.block:
-                self.noise.setdefault(one, []).append((100 * steal / total, 100 * (busy - own) / total))
+                self.noise.setdefault(one, []).append(noise)
         self.reading, self.block = now, set()
 
     def _apply(self, stack: contextlib.ExitStack, name: str) -> None:
@@ -523,7 +513,7 @@ class _Sweep:
 
     # ---- result files
     def write(self, scores: Callable[[List[Record], List[str]], List[Any]], units: Dict[str, str]) -> List[Dict[str, Any]]:
-        written = []
+        written, unscored = [], []  # type: List[Dict[str, Any]], List[Dict[str, Any]]
         for name in self.names:
             rows = [(row, list(runs.values())) for row in self.rows if (runs := self.runs.get((name, row["sample_id"]), {}))]
             failed = [{"sample_id": row["sample_id"], "status": "failed", "reason": self.failed[point], "metadata": _plain(row)} for row in self.rows
@@ -533,6 +523,7 @@ class _Sweep:
             found = scores([row for row, _ in rows], [runs[-1]["pred"] for _, runs in rows]) if rows else []
             lines = [_row(row, runs, value) for (row, runs), value in zip(rows, found)]
             known = [line["accuracy"] for line in lines if line["accuracy"] is not None]
+            unscored += [line for line in lines if line["accuracy"] is None and "accuracy_from" in self.head]
             totals, session = [line["T_total"] for line in lines], self.sessions[max((run["session"] for _, runs in rows for run in runs), default=-1)]
             stamps = statistics.mean(run["stamps"] for _, runs in rows for run in runs) if rows else 0
             accuracy = sum(known) / len(known) if known else None
@@ -547,6 +538,8 @@ class _Sweep:
             part.replace(self.folder / name)
             written.append({"file": str(self.folder / name), "knobs": dict(self.knobs[name].data), "num_ok": len(lines), "num_failed": len(failed),
                             "T_total_p50": statistics.median(totals) if totals else None, "accuracy": accuracy})
+        if unscored:
+            print(f"vlmprof.torch: score= gave no score for {len(unscored)} answers; the first: record {unscored[0]['sample_id']}: {unscored[0]['accuracy_reason']}", file=sys.stderr)
         return written
 
 

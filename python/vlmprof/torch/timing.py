@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import platform
 import statistics
@@ -62,6 +61,23 @@ def synchronise(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     elif device.type != "cpu":
         torch.accelerator.synchronize(device)
+
+
+def cpu_seconds() -> Optional[Tuple[float, ...]]:
+    """CPU seconds since boot: available ones, used ones, those that a virtual machine's host took, and this process's own; None: not known."""
+    try:
+        user, nice, system, idle, wait, irq, softirq, steal = (int(one) / os.sysconf("SC_CLK_TCK") for one in Path("/proc/stat").read_text().split()[1:9])
+    except (OSError, ValueError):
+        return None
+    busy = user + nice + system + irq + softirq
+    return busy + idle + wait + steal, busy, steal, sum(os.times()[:4])
+
+
+def others_between(before: Optional[Tuple[float, ...]], after: Optional[Tuple[float, ...]]) -> Optional[Tuple[float, float]]:
+    """Percent of CPU time that the host took, and that other programs used, between two of cpu_seconds; None: not known."""
+    total, busy, steal, own = (b - a for a, b in zip(before, after)) if before and after else (0, 0, 0, 0)
+    is_known = total > 0 and min(busy, steal, own) >= 0 and busy + steal <= total and own - busy <= total / 10
+    return (100 * steal / total, 100 * (busy - own) / total) if is_known else None
 
 
 class Progress:
@@ -225,6 +241,7 @@ class stages:
         self.device = device_of(self.model)
         self.requests: List[Request] = []
         self._marks: Optional[_Marks] = None
+        self.noise: Optional[Tuple[float, float]] = None  # others_between the beginning and the end
         self._ranges: List[Any] = []  # for torch.profiler, if it is active
         self._undo: List[Callable[[], None]] = []
         self._own_run, self.run = run, run or getattr(self.model, "generate", self.model)
@@ -232,6 +249,7 @@ class stages:
     def __enter__(self) -> stages:
         if self._undo:
             raise RuntimeError("these stages are already being timed: a request would be timed twice")
+        self._reading = None if self._clock else cpu_seconds()
         for stage, (first, last) in self._modules.items():
             self._around(first, self._begin_of(stage), self._end_of(stage) if last is first else None)
             if last is not first:
@@ -247,6 +265,7 @@ class stages:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
+        self.noise = others_between(self._reading, self._reading and cpu_seconds())
         taken = [] if self.requests else compiled_in(self._given)
         while self._undo:
             self._undo.pop()()
@@ -397,11 +416,8 @@ class stages:
         return need_pandas().DataFrame(self.rows())
 
     def to_dict(self) -> Dict[str, Any]:
+        """All of it, as numbers and texts for json.dump; no command reads it."""
         return {"family": self.family, "provenance": provenance(self.model, self.device), "requests": [asdict(one) for one in self.requests]}
-
-    def save(self, path: Union[str, Path]) -> None:
-        """Writes to_dict() as JSON, for programs of your own (json.load); no command reads it."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
 
     def __str__(self) -> str:
         """Medians over the warm requests, their least and greatest, ms; cold ones in a column of their own."""
@@ -422,4 +438,6 @@ class stages:
             line += f"  cold {statistics.median(map(of, cold)) / 1e6:10.3f} ms" if warm and cold else ""
             steps = [of(one) / len(one.step_ns) / 1e6 for one in shown if one.step_ns] if name == "decode" else []
             lines.append(line + (f"  {statistics.median(steps):.3f} ms per token" if steps else ""))
+        if self.noise and (self.noise[0] >= 5 or self.noise[1] >= 10):
+            lines.append(f"the machine was not quiet: other programs used {max(0, self.noise[1]):.0f} % of the CPUs, and the host took {self.noise[0]:.0f} %")
         return "\n".join(lines)
