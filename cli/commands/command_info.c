@@ -243,11 +243,6 @@ static void print_gpu_tools(int32_t index) {
                     telemetry.sm_clock_mhz, telemetry.sm_clock_max_mhz, index, (long long)steady_clock_mhz(&telemetry),
                     (long long)steady_clock_mhz(&telemetry));
 }
-/* Prints "activity records of CUPTI ..." or "CUDA events: REASON". */
-static void print_launch_timer(void) {
-    if (vp_device_launch_timer())
-        print_plain("profiles    launches on a GPU are timed by %s\n", vp_device_launch_timer());
-}
 static void print_gpus(int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         vp_device_info gpu;
@@ -291,7 +286,8 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
                     cpu->chosen[fp32][0], cpu->chosen[fp32][1], cpu->chosen[fp32][2]);
     if (no_gpu) print_plain("gpu         none: %s\n", no_gpu);
     print_gpus(gpu_count);
-    if (gpu_count) print_launch_timer();
+    if (gpu_count && vp_device_launch_timer()) /* "activity records of CUPTI ..." or "CUDA events: REASON" */
+        print_plain("profiles    launches on a GPU are timed by %s\n", vp_device_launch_timer());
     if (model) print_model(model, holdings);
 }
 

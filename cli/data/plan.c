@@ -349,14 +349,15 @@ static char *id_of_sample(const struct model *model, const struct dataset *set, 
 }
 /* Complains if a data set's samples are not those of the first. Returns 0 or an exit code. */
 static int check_same_ids(const struct model *model, const struct dataset *first, const struct dataset *set) {
-    int code = set->count == first->count ? 0 : EXIT_INPUT;
-    for (size_t i = 0; i < set->count && !code && set != first; i++) {
+    int same = set->count == first->count;
+    for (size_t i = 0; i < set->count && same && set != first; i++) {
         char *one = id_of_sample(model, first, i), *other = id_of_sample(model, set, i);
-        code = one && other && !strcmp(one, other) ? 0 : EXIT_INPUT;
+        same = one && other && !strcmp(one, other);
         FREE_ALL(one, other);
     }
-    return code ? complain(code, "--knob: %s and %s must have the same ids in the same order", first->path, set->path)
-                : 0;
+    return same ? 0
+                : complain(EXIT_INPUT, "--knob: %s and %s must have the same ids in the same order", first->path,
+                           set->path);
 }
 
 /* ---- a policy */
@@ -482,8 +483,9 @@ int plan_make(const struct model *model, struct plan *plan) {
     const int follows = follows_files(plan);
     if (code) return code;
     if (follows && values != data->count)
-        return complain(EXIT_USAGE, "--knob has %zu values, but --data has %zu files: expected a file for each value, "
-                                    "in order, or --server, which is started with each value", values, data->count);
+        return complain(EXIT_USAGE, "--knob has %zu values, but there %s %zu data file%s: give a file for each value, "
+                                    "in order, or --server", values, data->count == 1 ? "is" : "are", data->count,
+                        data->count == 1 ? "" : "s");
     plan->sets = zeroed(data->count, sizeof *plan->sets);
     for (size_t i = 0; i < data->count; i++) {
         struct dataset *dataset = &plan->sets[plan->set_count++];

@@ -61,10 +61,6 @@ static void set_request(struct variant *variant) {
     knob_set_text(&variant->values, KNOB_REQUEST, vp_json_finish(&writer) == VP_OK ? text.data : "{}");
     free(text.data);
 }
-/* The number of loads; 1 without one: one request at a time. */
-static size_t load_count(const struct variant_settings *settings) {
-    return settings->rates ? settings->rates->count : settings->concurrency ? settings->concurrency->count : 1;
-}
 /* Sets the load of a variant. Rates are written in the shortest form, so that 4 and 4.0 are equal. Returns 0 or
  * EXIT_USAGE. */
 static int set_load(const struct variant_settings *settings, size_t at, struct knob_values *values) {
@@ -158,7 +154,8 @@ int variants_make(const struct variant_settings *settings, struct variants *vari
                         urls->count, models->count);
     if ((code = knobs_add_all(settings->request_knobs, &variants->knobs)) != 0) return code;
     if ((code = own_knobs_add(settings, &variants->server_knobs)) != 0) return code;
-    const size_t combinations = knobs_combinations(&variants->knobs), loads = load_count(settings),
+    const struct option_value *list = settings->rates ? settings->rates : settings->concurrency;
+    const size_t combinations = knobs_combinations(&variants->knobs), loads = list ? list->count : 1,
                  servers = settings->launch.command ? knobs_combinations(&variants->server_knobs) : 1;
     variants->items = zeroed(pairs * servers * combinations * loads + 1, sizeof *variants->items);
     for (size_t i = 0; i < pairs * servers * combinations * loads && !code; i++) {

@@ -83,17 +83,7 @@ void help_print_guide(const struct guide *guide) {
     }
 }
 
-/* Commands that are gone, and what to do instead. */
-static const struct { const char *command, *instead; } REMOVED[] = {
-    {"load", "sweep --endpoint URL --request_rate_list or --concurrency_list measures a server under load"},
-    {"data", "sweep --plan describes a data file; python -m vlmprof.data SOURCE -o F.jsonl converts others"},
-    {"rescore", "vlmprof score --predictions RESULTS prints the answers; score --scores FILE takes any scores"},
-};
-
 int help_complain_unknown(const char *word, const struct command *const *commands, int topics) {
-    for (size_t i = 0; i < sizeof REMOVED / sizeof *REMOVED; i++)
-        if (!strcmp(word, REMOVED[i].command))
-            return complain(EXIT_USAGE, "\"%s\" was removed: %s", word, REMOVED[i].instead);
     struct text_buffer near = {NULL, 0, 0};
     for (; *commands; commands++) add_near_word(&near, word, "", (*commands)->name);
     for (const struct guide *guide = GUIDES; topics && guide->name; guide++)

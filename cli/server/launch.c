@@ -40,10 +40,10 @@ int launch_check(const struct launch_settings *settings, const struct request_kn
                 return complain(EXIT_USAGE, "--knob %s: vlmprof has a knob of this name; choose another", name);
         if (!is_plain(name) || strchr(name, '.'))
             return complain(EXIT_USAGE, "--knob %.60s: a name consists of letters, digits, _ and -", name);
-        for (size_t k = 0; k < knobs->items[i].words.count && !at && knobs->items[i].words.count > 1; k++)
+        for (size_t k = knobs->items[i].words.count; !at && knobs->items[i].words.count > 1 && k-- > 0;)
             if (!is_plain(knobs->items[i].words.items[k]))
-                return complain(EXIT_USAGE, "--knob %s: several values become parts of file names: use letters, digits, ., _ "
-                                            "and -", name);
+                return complain(EXIT_USAGE, "--knob %s: several values become parts of file names: use letters, "
+                                            "digits, ., _ and -", name);
         while (at && *at && knob_here(knobs, at) != i) at++;
         if (at && !*at) return complain(EXIT_USAGE, "--knob %s: --server has no {%s}", name, name);
     }

@@ -143,7 +143,6 @@ static void test_usage(void) {
     CHECK(access(in_folder("x"), F_OK) != 0); /* a rejected sweep leaves no files */
 }
 
-
 /* ------------------------------------------------------------------------------------------- options parsed in this process */
 static const struct option_value *value_of(const struct options *o, const char *name) { return opt(o, name); }
 static void test_values(void) {

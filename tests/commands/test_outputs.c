@@ -8,7 +8,6 @@
 #include "support/program.h"
 #include "support/device.h"
 
-
 /* %F is the folder; the output path is appended. `begins`: the start of every such file. */
 static const struct { const char *name, *command, *begins; } OUTPUTS[] = {
     {"fit -o", "fit %F/r -o ", "{"},

@@ -522,8 +522,6 @@ static void test_same_rejections(void) {
     CHECK(last.out && strstr(last.out, "answers of 2 of 2 samples, 1 to 3 each; metric vqa_seed (the default)"));
     CHECK_INT(cli(PLAN "%F/k.jsonl --metric em"), 0);
     CHECK(last.err && !strstr(last.err, "reference answers"));
-    check_case("removed: data and its options");
-    REFUSED("data x", 2, "\"data\" was removed: sweep --plan describes a data file; python -m vlmprof.data");
 }
 static void test_pictures(void) {
     static const struct { const char *name; int32_t width, height; } pictures[] = {{"g1.gif", 33, 21}, {"w0.webp", 7, 5}};

@@ -16,18 +16,19 @@ static struct model tiny;
 static struct options options;
 static struct plan plan;
 /* plans a sweep with these options; returns 0 or an exit code */
-static int make(const char *words) {
+static int make_of(const struct model *model, const char *before, const char *words) {
     char line[1500];
     plan_free(&plan);
     options_free(&options);
     memset(&plan, 0, sizeof plan);
-    snprintf(line, sizeof line, "--synthetic tiny --output_dir none %s", words);
+    snprintf(line, sizeof line, "%s %s", before, words);
     listen_begin();
     int code = options_of_words(&options, &command_sweep, line);
-    if (!code) code = plan_of_options(&options, &tiny, &plan);
+    if (!code) code = plan_of_options(&options, model, &plan);
     listen_end();
     return code;
 }
+static int make(const char *words) { return make_of(&tiny, "--synthetic tiny --output_dir none", words); }
 /* ... for the set of three records: a wide image, a small one, none */
 static int make_set(const char *words) {
     char line[1200];
@@ -240,18 +241,7 @@ static void test_fingerprint(void) {
     CHECK(strstr(room_said, "scores.json") != NULL);
 }
 /* ---- servers */
-static int make_served(const char *words) {
-    char line[1500];
-    plan_free(&plan);
-    options_free(&options);
-    memset(&plan, 0, sizeof plan);
-    snprintf(line, sizeof line, "--data %%F/set.jsonl --endpoint http://h:1/v1/ %s", words);
-    listen_begin();
-    int code = options_of_words(&options, &command_sweep, line);
-    if (!code) code = plan_of_options(&options, NULL, &plan);
-    listen_end();
-    return code;
-}
+static int make_served(const char *words) { return make_of(NULL, "--data %F/set.jsonl --endpoint http://h:1/v1/", words); }
 static void test_served(void) {
     static const char *const others[] = {"--seed 7", "--no_cache", "--same_image", "--ignore_eos", "--num_runs_per_sample 2", "--endpoint_api ollama",
                                          "--family qwen2_vl", "--family qwen2_vl --max_pixels 50000", "--answer_hint Short."};

@@ -186,7 +186,6 @@ static void test_score(void) {
     CHECK(last.out && strstr(last.out, "\n{\"summary\": {\"metric\": \"cider\", \"name\": \"x\", \"rows\": 1, \"scored\": 1, \"unscored\": 0, \"score\": "));
     check_case("score: rejections");
     REFUSED("score", 2, "--metric");
-    REFUSED("rescore x", 2, "was removed: vlmprof score --predictions");
     REFUSED("score --metric em a b", 2, "reads one file");
     REFUSED("score --metric bogus %F/none", 2, "vqa_official");
     REFUSED("score --metric em --clean often", 2, "--clean: unknown value");

@@ -92,9 +92,9 @@ static void test_failures(void) {
     check_case("bad input is refused before anything is sent");
     static const struct { const char *options, *words; } bad[] = {
         {"--request_rate_list 0", "expected requests/s from 0.001"}, {"--request_rate_list -2", "expected requests/s"},
-        {"--request_rate_list 1e9", "expected requests/s"},
+        {"--request_rate_list 1e9", "expected requests/s"}, {"--knob policy=1", "vlmprof has a knob of this name"},
         {"--request_rate_list 4 4.0", "listed twice"}, {"--request_rate_list 4 --concurrency_list 2", "cannot be used together"}, {"--concurrency_list 0", "outside"},
-        {"--request_rate_list 4 --twins 5", "cannot be used together"}, {"--ramp_s 1", "need --request_rate_list"}, {"--knob a=1,2", "several values need --server"},
+        {"--request_rate_list 4 --twins 5", "cannot be used together"}, {"--ramp_s 1", "need --request_rate_list"}, {"--knob a=1,2", "but there is 1 data file"},
         {"--server x --knob a=1", "has no {a}"}, {"--server x{a} --knob a=1,1", "listed twice"}, {"--server x{tier} --knob tier=1", "vlmprof has a knob of this name"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) EXITS(run(SWEEP "bad %s", bad[i].options), 2, err, bad[i].words);
     CHECK(access(in_folder("bad"), F_OK) != 0);

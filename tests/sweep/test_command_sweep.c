@@ -18,7 +18,6 @@ static const char CONFIG_KEYS[] =
     "num_samples theoretical_num_crops theoretical_tiling theoretical_image_size theoretical_vision_tokens aggregate_stats latency_stats "
     "per_sample_results schema provenance config synthetic";
 
-
 /* Each statistic of a configuration must match its rows. */
 static void check_statistics(const document *d, uint32_t rows) {
     static const char *const names[] = {"T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token"};
@@ -257,27 +256,28 @@ static void test_resume(void) {
 
 /* --knob without --server: a setting of the user's own, under which the whole sweep runs */
 static void test_own_knob(void) {
-#define LABELLED "sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --data %F/data/small_set.jsonl --knob blur="
+#define SHORT "sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --data %F/data/small_set.jsonl "
+#define LABELLED SHORT "--knob blur="
     make_data("{\"id\": \"three\", \"question\": \"Only words?\"}\n");
     CHECK_INT(cli(LABELLED "0 --output_dir %F/blur0"), 0);
     CHECK_INT(cli(LABELLED "3 --output_dir %F/blur3"), 0);
     EXITS(cli("report %F/blur0 %F/blur3"), 0, out, "blur=3");
     REFUSED(LABELLED "4 --output_dir %F/blur3", 2, "--knob [\"blur=3\"] instead of [\"blur=4\"]");
-    REFUSED("sweep --synthetic tiny --data %F/data/small_set.jsonl --knob policy=3 --output_dir %F/x", 2, "vlmprof has a knob of this name");
     check_case("--knob with a value for each data file: the files alternate");
     char sets[7] = "", *text;
-#define FILES "sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --data %F/data/small_set.jsonl %F/data/other.jsonl --knob blur=0,3 "
+#define FILES SHORT "%F/data/other.jsonl --knob blur=0,3 "
     text = check_read(in_folder("data/small_set.jsonl"), NULL);
     write_text(in_folder("data/other.jsonl"), text);
     free(text);
     CHECK_INT(cli(FILES "--output_dir %F/blur"), 0);
     text = check_read(in_folder("blur/journal.jsonl"), NULL);
-    for (char *at = text, *end = sets; at && end < sets + 6 && (at = strstr(at, "\n{\"sample\": ")) != NULL; at++) *end++ = strstr(at, "\"set\": ")[7];
+    for (char *at = text, *end = sets; at && end < sets + 6 && (at = strstr(at, "\n{\"sample\": ")) != NULL; at++)
+        *end++ = strstr(at, "\"set\": ")[7];
     free(text);
     CHECK_TEXT(sets, "011001");
     EXITS(cli("report %F/blur"), 0, out, "blur=3");
     CHECK(!strstr(last.out, "drift of the machine"));
-    REFUSED(LABELLED "0,3 --output_dir %F/x", 2, "--knob has 2 values, but --data has 1 files");
+    REFUSED(LABELLED "0,3 --output_dir %F/x", 2, "--knob has 2 values, but there is 1 data file");
     make_data("{\"id\": \"another\", \"question\": \"Only words?\"}\n");
     EXITS(cli(FILES "--output_dir %F/x"), 3, err, "must have the same ids in the same order");
 }
