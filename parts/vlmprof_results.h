@@ -83,7 +83,7 @@ VP_API vp_result vp_results_end(vp_json_writer *writer);
 /* The stages of a request from its marks: those directly inside mark `mark`, in the order of the marks. Marks of one
  * name are added. Open ones are left out.
  * out:     stages  [capacity]
- * returns: their number, at most capacity; 0 without such a mark, or if the clock lost marks
+ * returns: their number; 0 without such a mark, if there are more than capacity, or if the clock lost marks
  * example: samples/02_time_and_report.c */
 VP_API size_t vp_results_stages(const vp_stage_clock *clock, size_t mark, vp_results_stage *stages, size_t capacity);
 
@@ -227,7 +227,7 @@ VP_API size_t vp_results_stages(const vp_stage_clock *clock, size_t mark, vp_res
         if (i > mark && at->inside == SIZE_MAX) break; /* the next request */
         if (at->inside != mark || at->end_ns < 0) continue;
         while (k < count && strcmp(stages[k].name, at->name)) k++;
-        if (k == capacity) continue;
+        if (k == capacity) return 0; /* a part would look like all */
         if (k == count) {
             stages[count].name = at->name;
             stages[count++].ns = 0;

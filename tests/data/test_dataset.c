@@ -164,7 +164,7 @@ static void test_vqa_refusals(void) {
     BAD_QUESTIONS("\"question_id\": 42000", "\"question_id\": \"42000\"", "integer");
     BAD_QUESTIONS("\"image_id\": 7,", "\"image_id\": -7,", "integers \"question_id\" and \"image_id\"");
     BAD_QUESTIONS("\"question\": \"Where?\"", "\"question\": 1", "a question needs");
-    BAD_QUESTIONS("\"question\": \"Where?\"", "\"question\": \"\\u0000\"", "\"question\" must be");
+    BAD_QUESTIONS("\"question\": \"Where?\"", "\"question\": \"\\u0000\"", "it needs \"question\", a string");
     BAD_QUESTIONS("\"val2014\"", "\"../x\"", "data_subtype");
     BAD_QUESTIONS("}], \"lic", "} \"lic", "a comma or the end of the array is missing");
     BAD_QUESTIONS("[]}", "[]} x", "after the object");

@@ -240,7 +240,6 @@ static void test_fingerprint(void) {
     CHECK_INT(make_set(words), EXIT_INPUT);
     CHECK(strstr(room_said, "scores.json") != NULL);
 }
-/* ---- servers */
 static int make_served(const char *words) { return make_of(NULL, "--data %F/set.jsonl --endpoint http://h:1/v1/", words); }
 static void test_served(void) {
     static const char *const others[] = {"--seed 7", "--no_cache", "--same_image", "--ignore_eos", "--num_runs_per_sample 2", "--endpoint_api ollama",
