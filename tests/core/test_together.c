@@ -65,7 +65,7 @@ static void test_results(void) {
     for (int i = 0; i < 14; i++) CHECK(*written(&knob, &bad[i]) != '{');
     check_case("stages of a request from its marks: those directly inside, added by name, closed ones");
     clock.count = 4;
-    CHECK(vp_results_stages(&clock, 0, found, 2) == 1 && !strcmp(found[0].name, "a") && found[0].ns == 15 && vp_results_stages(&clock, 4, found, 2) == 0 && vp_results_stages(&clock, 0, found, 0) == 0);
+    CHECK(vp_results_stages(&clock, 0, found, 2) == 1 && !strcmp(found[0].name, "a") && found[0].ns == 15 && vp_results_stages(&clock, 4, found, 2) == 0);
     marks[2].end_ns = 35;
     CHECK(vp_results_stages(&clock, 0, found, 1) == 0 && vp_results_stages(&clock, 0, found, 2) == 2);
     clock.lost = 1; /* then the sums would lack something */

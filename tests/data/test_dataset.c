@@ -164,7 +164,7 @@ static void test_vqa_refusals(void) {
     BAD_QUESTIONS("\"question_id\": 42000", "\"question_id\": \"42000\"", "integer");
     BAD_QUESTIONS("\"image_id\": 7,", "\"image_id\": -7,", "integers \"question_id\" and \"image_id\"");
     BAD_QUESTIONS("\"question\": \"Where?\"", "\"question\": 1", "a question needs");
-    BAD_QUESTIONS("\"question\": \"Where?\"", "\"question\": \"\\u0000\"", "it needs \"question\", a string");
+    BAD_QUESTIONS("\"question\": \"Where?\"", "\"question\": \"\\u0000\"", "\"question\" must be");
     BAD_QUESTIONS("\"val2014\"", "\"../x\"", "data_subtype");
     BAD_QUESTIONS("}], \"lic", "} \"lic", "a comma or the end of the array is missing");
     BAD_QUESTIONS("[]}", "[]} x", "after the object");
@@ -452,6 +452,7 @@ static void test_same_rejections(void) {
         {"{\"question\": \"a?\", \"img\": \"no.jpg\"}\n", "line 1: it has no \"image\", but has \"img\""},
         {"{\"question\": \"a?\", \"image\": \"data:image/png;base64,iVBO\"}\n", "line 1: its \"image\" is a data URI"},
         {"{\"image\": \"a.png\", \"images\": [\"b.png\"], \"question\": \"q\"}", "it has \"image\" and \"images\": put all into \"images\""},
+        {"{\"quesiton\": \"q\"}", "line 1: it needs \"question\", a string"},
         {"{\"images\": \"b.png\", \"question\": \"q\"}", "\"images\" must be an array of strings"},
         {"{\"images\": [\"b.png\", 3], \"question\": \"q\"}", "\"images\" must be an array of strings"},
         {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" in the record"},
