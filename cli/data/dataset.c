@@ -376,7 +376,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     vp_result result = read_prompt_fields(json, &fields, &error);
     const vp_prompt_dataset *defaults = fields.is_asked ? NULL : dataset->defaults;
     if (result == VP_OK && !fields.questions.count && !defaults && !prompt_dataset_of(&fields, NULL))
-        result = vp_error_set(&error, VP_ERR_FORMAT, -1, "", "it needs \"question\", a string: vlmprof help data lists all keys");
+        result = vp_error_set(&error, VP_ERR_FORMAT, -1, "", "it needs \"question\", a string; see vlmprof help data");
     if (result == VP_OK && is_message)
         result = build_message(&fields, defaults, dataset->settings->seed, sample->id, dataset->settings->answer_hint,
                                &sample->prompt, &info, &error);
