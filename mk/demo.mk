@@ -25,8 +25,8 @@ demo: $(PROGRAM)
 	printf '%s\n' "" "More from these results:" "  $(PROGRAM) best $(B)/demo --budget_ms $$budget" "  $(PROGRAM) report $(B)/demo --by kind" \
 	    "" "Next, your own model:" \
 	    "  a checkpoint        $(PROGRAM) run PICTURE -p QUESTION --model FOLDER; then sweep, as above" \
-	    "  in transformers     pip install ./python; $(PROGRAM) help torch" \
-	    "  on a server         $(PROGRAM) audit --endpoint URL --endpoint_model NAME" \
+	    "  in transformers     pip install \"./python[torch]\"; $(PROGRAM) help torch" \
+	    "  on a server         $(PROGRAM) ask PICTURE -p QUESTION --endpoint URL" \
 	    "  in your own engine  $(PROGRAM) help library"
 
 # continues when stopped and run again; opens the page if there is a program for that

@@ -90,11 +90,11 @@ def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def knobs_of(configurations: pd.DataFrame) -> List[str]:
-    """The settings that differ between the configurations: those that name them. A part of an object, such as a tier's range, only if it tells apart what the others do
-    not."""
+    """The settings that differ between the configurations: those that name them. The data file and parts of an object, such as a tier's range, only if they tell apart
+    what the others do not."""
     knobs = ["dataset_name"]
-    for name in sorted(configurations.attrs.get("settings", []), key=lambda name: name.endswith("]")):
-        base = knobs if name.endswith("]") else knobs[:1]
+    for name in sorted(configurations.attrs.get("settings", []), key=(is_late := lambda name: name == "data" or name.endswith("]"))):
+        base = knobs if is_late(name) else knobs[:1]
         groups = [configurations.groupby(names, dropna=False, sort=False).ngroups for names in (base, [*base, name])]
         knobs += [name] * (name != "dataset_name" and groups[0] < groups[1])
     return knobs[1:]
