@@ -92,8 +92,7 @@ def run(args: Words, ok: Sequence[int] = (0,), lines: bool = False) -> Any:
 
 
 def sweep(output_dir: Union[str, os.PathLike[str]], **options: Any) -> Any:
-    """`vlmprof sweep` with its options (`vlmprof help sweep`):
-    sweep("results", synthetic="tiny", data="questions.jsonl", tier_list=["low", "high"], num_samples=5)."""
+    """`vlmprof sweep` with its options: sweep("results", synthetic="tiny", data="questions.jsonl", tier_list=["low", "high"], num_samples=5)."""
     return run(["sweep", "--output_dir", output_dir, *_words(options)])
 
 

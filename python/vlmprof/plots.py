@@ -131,7 +131,8 @@ def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> 
             pairs = ends[0].merge(ends[1], on=others, suffixes=("", " then"))
             if len(pairs):
                 ratio = (pairs[latency + " then"] / pairs[latency]).prod() ** (1 / len(pairs))
-                rows.append({"knob": knob, "step": " to ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in (low, high)), "ratio": float(ratio), "pairs": len(pairs),
+                step = " to ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in (low, high))
+                rows.append({"knob": knob, "step": step, "ratio": float(ratio), "pairs": len(pairs),
                              "points": 100 * float((pairs["accuracy then"] - pairs["accuracy"]).mean())})
     return pandas.DataFrame(rows, columns=["knob", "step", "ratio", "points", "pairs"])
 

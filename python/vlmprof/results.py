@@ -105,7 +105,7 @@ def load(*folders: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
     with several folders its path. Raises FileNotFoundError if there is no result file."""
     pandas = need_pandas()
     configurations, samples, names, filled = [], [], {}, set()
-    for folder, path, result in ((folder, *found) for folder in folders for found in files_of(folder)):
+    for folder, path, result in ((one, *found) for one in folders for found in files_of(one)):
         result, file = _complete(path, result), path.name if len(folders) == 1 else str(path)
         filled.add(folder)
         settings = settings_of(result)
