@@ -47,7 +47,7 @@ static int start_command(const struct command *command, int argc, char **argv) {
     if (!code) console_configure(is_given(&options, "quiet"));
     if (!code && is_given(&options, "help")) help_print_command(command, 0);
     else if (!code && options.operand_count > command->operands_most)
-        code = complain(EXIT_USAGE, "%s: \"%s\" is an unexpected argument; usage: vlmprof %s %s", command->name,
+        code = complain(EXIT_USAGE, "%s: unexpected argument \"%s\"; usage: vlmprof %s %s", command->name,
                         options.operands[command->operands_most], command->name, command->operands);
     else if (!code && (code = options_check(&options)) == 0 && (code = outputs_check(&options)) == 0)
         code = command->run(&options);

@@ -1712,7 +1712,7 @@ VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *t
             number = number * 10.0 + (double)(*at - '0');
     if (*at || !digits)
         return vp_error_set(error, VP_ERR_RANGE, -1, key,
-                            "is not a decimal number of at most 15 digits, without a sign");
+                            "is not an unsigned decimal number of at most 15 digits");
     return vp_impl_family_put(family, found, number / unit, error);
 }
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error) {

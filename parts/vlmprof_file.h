@@ -450,7 +450,7 @@ VP_API vp_result vp_file_failed(const char *path, vp_error *error) {
         return vp_error_set(error, VP_ERR_NOT_FOUND, -1, path,
                             code == ENOENT ? "there is no such file" : "a part of its path is not a folder");
     if (code == EACCES)
-        return vp_error_set(error, VP_ERR_READ, -1, path, "the file may not be read: permission denied");
+        return vp_error_set(error, VP_ERR_READ, -1, path, "the file cannot be read: permission denied");
     if (code == ENOMEM) return vp_error_set(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
     return vp_failf(error, VP_ERR_READ, -1, path, "the file cannot be opened: %s", strerror(code));
 }

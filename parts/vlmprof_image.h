@@ -1011,7 +1011,7 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
     }
     if (info->whole && !info->width_px) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG without an image");
     if (info->width_px && (info->whole || !all)) return VP_OK;
-    return vp_impl_image_fail(error, VP_ERR_FORMAT, bytes, "truncated JPEG: the file ends before its end mark");
+    return vp_impl_image_fail(error, VP_ERR_FORMAT, bytes, "truncated JPEG: the file ends before its end marker");
 }
 
 /* The description of a recognised but unsupported image format, or NULL. */

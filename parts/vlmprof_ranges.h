@@ -1308,9 +1308,9 @@ static void vp_impl_table_ceiling_note(vp_impl_table *table) {
     if (table->columns[table->count - 1].cell != VP_IMPL_CELL_CEILING) return;
     for (int64_t i = 0; i < ops->count && i != table->options->row_limit; i++) {
         if (!(vp_op_rate(&ops->rows[i], ops->clock, ops->ceilings).ceiling_percent > 100.0)) continue;
-        vp_impl_put(&table->out, "% of ceiling above 100: some of the counted bytes came from "
-                                 "caches, or the operation suits the device better than the read and the square "
-                                 "matrix products that measured the ceilings\n");
+        vp_impl_put(&table->out, "% of ceiling above 100: some of the counted bytes came from caches, or the operation "
+                                 "suits the device better than the read and the square matrix products used to measure "
+                                 "the ceilings\n");
         return;
     }
 }

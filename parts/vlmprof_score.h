@@ -1676,7 +1676,8 @@ VP_API vp_score_sample vp_score_sample_default(void) {
 /* compares the option that a rule chose with the answer's index */
 static vp_result vp_impl_score_chosen(vp_result result, int32_t index, int64_t answer, vp_score_outcome *outcome) {
     if (result == VP_ERR_MISMATCH) {
-        outcome->reason = "no options, or two options that differ only in case or outer spaces: the rule cannot choose";
+        outcome->reason = "no options, or two options that differ only in case or surrounding spaces: the rule cannot "
+                          "choose";
         return VP_OK;
     }
     if (result != VP_OK) return result;

@@ -359,7 +359,7 @@ VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, v
         result = vp_trace_slice(trace, clock->thread, mark->name, mark->begin_ns, mark->end_ns, NULL, 0, error);
     }
     if (result == VP_OK && clock->lost)
-        return vp_error_set(error, VP_ERR_CAPACITY, -1, "marks", "the clock lost marks, which the trace lacks");
+        return vp_error_set(error, VP_ERR_CAPACITY, -1, "marks", "the clock lost marks, so the trace lacks them");
     return result;
 }
 

@@ -31,7 +31,7 @@ int make_folder(const char *path) {
         *end = 0;
         if (mkdir(prefix, 0777) && (errno != EEXIST || !is_folder(prefix))) {
             int code = complain(EXIT_OUTPUT, "%s: cannot create the folder: %s", prefix,
-                                errno == EEXIST ? "a file with this name exists" : strerror(errno));
+                                errno == EEXIST ? "a file with this name already exists" : strerror(errno));
             free(prefix);
             return code;
         }
@@ -56,7 +56,7 @@ size_t line_read(FILE *file, char **text, size_t *capacity, size_t most) {
     return bytes;
 }
 const char *line_limit_text(char *out, size_t capacity, int64_t number, uint64_t bytes) {
-    snprintf(out, capacity, "line %lld has %llu bytes, above the limit of %d MB", (long long)number,
+    snprintf(out, capacity, "line %lld has %llu bytes; the limit is %d MB", (long long)number,
              (unsigned long long)bytes, LINE_BYTES_MOST / 1000000);
     return out;
 }
@@ -102,7 +102,7 @@ void leave_out(struct left_out *left_out, const char *name) {
 }
 void say_left_out(const char *folder, const struct left_out *left_out) {
     if (left_out->count)
-        print_note("vlmprof: %s: left out %zu file%s that %s no PNG, JPEG, GIF or WebP by name: %s%s\n", folder,
+        print_note("vlmprof: %s: skipped %zu file%s that %s not named as a PNG, JPEG, GIF or WebP: %s%s\n", folder,
                    left_out->count, plural_s((int64_t)left_out->count), left_out->count == 1 ? "is" : "are",
                    left_out->first, left_out->count > 1 ? ", .." : "");
 }
@@ -126,7 +126,7 @@ int folder_check(const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = slash && slash > path ? copy_text(path, (size_t)(slash - path)) : NULL;
     int code = 0;
-    if (is_folder(path)) code = complain(EXIT_OUTPUT, "%s: cannot be written: this is a folder", path);
+    if (is_folder(path)) code = complain(EXIT_OUTPUT, "%s: cannot be written: it is a folder", path);
     else if (folder && vp_path_kind(folder) == VP_PATH_NONE)
         code = complain(EXIT_OUTPUT, "%s: cannot be written: there is no folder %s", path, folder);
     else if (folder && !is_folder(folder))

@@ -112,7 +112,7 @@ static int add_values(const vp_json *json, uint32_t list, struct text_list *valu
 }
 const char *json_options(const vp_json *json, uint32_t object, struct text_list *options, struct text_list *labels) {
     static const char wrong[] =
-        "\"options\" (or \"choices\") must be a list of texts, or an object of labels and texts";
+        "\"options\" (or \"choices\") must be a list of strings, or an object that maps labels to strings";
     const char *key = has_value(json, object, "options") ? "options" : "choices";
     const uint32_t node = vp_json_get(json, object, key);
     const uint32_t texts = node_is(json, node, VP_JSON_OBJECT) ? vp_json_get(json, node, "text") : VP_JSON_NONE;

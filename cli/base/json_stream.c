@@ -46,7 +46,7 @@ vp_result source_text(const struct source *source, int64_t offset, int64_t bytes
                                   left < (int64_t)sizeof piece ? (size_t)left : sizeof piece);
         if (got <= 0)
             return vp_error_set(error, VP_ERR_READ, offset + (int64_t)out->bytes, source->path,
-                                "the file changed while it was read");
+                                "the file changed while it was being read");
         text_add(out, piece, (size_t)got);
     }
     return VP_OK;

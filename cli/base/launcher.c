@@ -41,7 +41,7 @@ static vp_result read_number(const struct source *source, const char *name, int3
         *out = (int32_t)value;
         return VP_OK;
     }
-    snprintf(words, sizeof words, "is \"%.200s\"; expected an integer of at least 0: use a launcher that sets it "
+    snprintf(words, sizeof words, "is \"%.200s\"; expected a non-negative integer: use a launcher that sets it "
                                   "correctly, or unset it",
              text);
     return vp_error_set(source->error, VP_ERR_FORMAT, -1, name, words);
@@ -59,7 +59,7 @@ static vp_result check_order(const struct source *source, const char *name, int3
                              int32_t count) {
     char words[160];
     if (place < count) return VP_OK;
-    snprintf(words, sizeof words, "is %d, but %s is %d: a rank must be below the count", place, count_name, count);
+    snprintf(words, sizeof words, "is %d, but %s is %d: a rank must be less than that", place, count_name, count);
     return vp_error_set(source->error, VP_ERR_RANGE, -1, name, words);
 }
 static vp_result read_launcher(const struct source *source, const struct launcher *launcher, struct launched *out) {
@@ -72,7 +72,7 @@ static vp_result read_launcher(const struct source *source, const struct launche
         return result;
     if (out->rank < 0 || out->world_size < 0) {
         char words[160];
-        snprintf(words, sizeof words, "is not set, but %s set %s: set both or none", launcher->name,
+        snprintf(words, sizeof words, "is not set, but %s set %s: set both or neither", launcher->name,
                  out->rank >= 0         ? launcher->rank
                  : out->world_size >= 0 ? world
                                         : "SLURM_STEP_ID");

@@ -6,11 +6,11 @@
 
 /* Rules for options of vlmprof's own engine, in commands that also have --endpoint. */
 #define OF_ENGINE \
-    .excludes = "endpoint", .because = "the server decides this; use --request_knob for what a request may change"
+    .excludes = "endpoint", .because = "the server decides this; use --request_knob to set fields of the request"
 
 /* Option rows for one question, to the engine or to a server. */
 #define OPTION_PROMPT {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"}
-#define OPTION_MAX_NEW_TOKENS {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "longest answer in tokens"}
+#define OPTION_MAX_NEW_TOKENS {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "maximum tokens per answer"}
 #define OPTION_COLD \
     {"cold", FLAG, NULL, NULL, 0, 0, NULL, \
      "skip the warm-up: the first timed run includes start-up costs, and no request is sent before it"}
@@ -63,21 +63,21 @@
      "weight type of the output head; --weights int8 and int4 do not affect it; bf16: not quantized", OF_ENGINE}
 #define OPTION_VISION_WEIGHTS \
     {"vision_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
-     "weight type of the vision tower's and connector's linear layers; --weights int8 and int4 do not affect it; " \
-     "bf16: not quantized", OF_ENGINE}
+     "weight type of the linear layers in the vision tower and the connector; --weights int8 and int4 do not affect " \
+     "it; bf16: not quantized", OF_ENGINE}
 #define ACTIVATIONS_NAMES "auto bf16 int16 int8"
 /* of run and of sweep */
 #define OPTION_ACTIVATIONS(kind, value, usual, words, more) \
     {"activations", kind, value, usual, 0, 0, words, \
-     "input type of int8 and int4 weights in prefill and vision" more ": bf16 (unchanged; weights " \
+     "activation type for int8 and int4 weights in prefill and vision" more ": bf16 (unchanged; weights " \
      "are converted to bf16, which is slower), int16 or int8 (if the CPU supports it), auto (the fastest supported " \
      "one); decode steps always use int16", OF_ENGINE}
 /* How the data of a sweep are read. */
 #define OPTIONS_OF_DATA \
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, \
-     "VQA v2's answers (default: the official file name, in the questions' folder)"}, \
+     "VQA v2's annotations file (default: the official file name, next to the questions file)"}, \
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, \
-     "folder for relative image paths; for VQA v2, COCO_val2014_*.jpg are in it or in its subfolder val2014"}, \
+     "base folder for relative image paths; for VQA v2, the folder with COCO_val2014_*.jpg or the subfolder val2014"}, \
     {"allow_outside", FLAG, NULL, NULL, 0, 0, NULL, "allow image paths that leave the image folder via .."}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
@@ -87,7 +87,7 @@
 #define OPTION_THREADS \
     {"threads", COUNT, "N", "0", 0, 4096, NULL, "CPU threads; 0: all that this process may use", OF_ENGINE}
 #define OPTION_GEMM \
-    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest in a short measurement", \
+    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest in a short benchmark", \
      OF_ENGINE}
 #define OPTION_GPU \
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
@@ -98,7 +98,7 @@
      OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
-     "the latency on the x axis"}
+     "the latency to compare: total, vision, prefill, decode or ttft"}
 /* the same with energy as an alternative */
 #define OPTION_AXIS \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
@@ -112,13 +112,13 @@
      "add a last line {\"summary\": ...} with the counts; stdout is one JSON object per line either way"}
 #define OPTION_SORT_BY \
     {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, \
-     "sort key of the operations: self_cpu_time_total, cuda_time_total, count, cumulative, ... (default: self time " \
-     "of CPU or GPU)"}
+     "sort key for the operations: self_cpu_time_total, cuda_time_total, count, cumulative, ... (default: self time " \
+     "on the CPU or GPU)"}
 #define OPTION_ROW_LIMIT \
     {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "maximum number of rows in the table"}
 #define OPTION_GROUP_BY \
     {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
-     "group operations by: none, or any of shape stage part (of the model) block step (of decoding) place (line)"}
+     "group operations by: none, or any of shape, stage, part (of the model), block, step (of decoding), place (line)"}
 #define OPTION_RECORD_SHAPES \
     {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "record shapes in traces"}
 #define OPTION_PROFILE_MEMORY \
@@ -126,7 +126,7 @@
      "show memory use in the table and in traces, and the engine's memory"}
 #define OPTION_WITH_STACK \
     {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
-     "show source lines and the ranges around each operation, in the table and in traces"}
+     "show the source lines and the enclosing ranges of each operation, in the table and in traces"}
 /* All rows that select the contents of the profiler's table of operations. */
 #define OPTIONS_OF_OPERATIONS \
     OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK

@@ -450,7 +450,7 @@ int outputs_check(const struct options *options) {
                 if (would_change(output, value->items[n])) input = value->items[n];
         }
         if (input)
-            return complain(EXIT_USAGE, "--%s %s would overwrite %s%s: give another name", rows[i].name, output,
+            return complain(EXIT_USAGE, "--%s %s would overwrite %s%s: choose another name", rows[i].name, output,
                             is_folder(input) ? "a file in the input folder " : "the input ", input);
     }
     return 0;

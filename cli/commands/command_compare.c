@@ -25,7 +25,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
      "compare even if these differ: device, clocks, model, weights, data, seed, runs, timing, images, ...; noise: even "
      "if the machine was not quiet; all: any of these"},
     OPTION_GROUP("output"),
-    {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print the comparisons that are INCONCLUSIVE"},
+    {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print INCONCLUSIVE comparisons"},
     {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "also exit with 1 if the verdict is INCONCLUSIVE"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -253,8 +253,8 @@ static int pair_files(struct comparison_job *job) {
         job->pairs[job->pair_count++].after = &job->after.files[other < job->after.count ? other : 0];
     }
     if (!job->pair_count)
-        return complain(EXIT_USAGE, "compare: %s and %s have no configuration in common; for different settings, give "
-                                    "one result file on each side, and --force configuration",
+        return complain(EXIT_USAGE, "compare: %s and %s have no configuration in common; to compare different "
+                                    "settings, give one result file per side, and --force configuration",
                         job->options->operands[0], job->options->operands[1]);
     for (int i = 0; i < 2; i++) {
         const size_t only = i ? job->after.count - job->pair_count : only_a;
@@ -604,7 +604,7 @@ static void warn_of_drift(struct comparison_job *job) {
     if (i == job->count) return;
     const struct compared_row *row = &job->rows[i];
     text_list_add(&job->warnings,
-                  "the difference changes along the samples: in %s, B began %s %% %s than A and ended %s %% %s. If the "
+                  "the difference drifts over the samples: in %s, B began %s %% %s than A and ended %s %% %s. If the "
                   "machine changed, measure A and B alternately; if samples are sorted by size, shuffle their ids",
                   compared_name(row->which), number_percent(fabs(row->began)).text,
                   row->began < 0 ? "faster" : "slower", number_percent(fabs(row->ended)).text,
@@ -771,7 +771,7 @@ static void write_method(struct document *document, const struct comparison_job 
     char repeats[120] = "";
     document_text(document, BLOCK_HEADING, "How to read this");
     if (job->family < job->count)
-        snprintf(repeats, sizeof repeats, "; the other %zu are latencies that repeat the ratios of one of these",
+        snprintf(repeats, sizeof repeats, "; the other %zu are latencies with the same ratios as one of these",
                  job->count - job->family);
     document_text(
         document, BLOCK_LINE,
@@ -790,7 +790,7 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(
         document, BLOCK_LINE,
         "a latency's means are geometric, and its difference is the geometric mean of the ratios B/A of all samples, "
-        "minus 1, so that every sample has the same weight; consecutive samples are correlated, so fewer count as "
+        "minus 1, which gives every sample the same weight; consecutive samples are correlated, so fewer count as "
         "independent; the interval covers both ends of a drift, and is widened by a factor of %d on each side if other "
         "programs ran", NOISE_FACTOR);
 }

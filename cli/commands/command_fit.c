@@ -140,8 +140,8 @@ static void write_fit(struct document *document, const struct estimator *estimat
     if (isfinite(evaluation->noise))
         document_text(
             document, BLOCK_LINE,
-            "noise floor: the runs of a sample vary, so the mean of its T_total is off by %.2f %% on average; no "
-            "model can have a lower MAPE of the total, and load that drifts between samples raises it",
+            "noise floor: the runs of a sample vary, so the mean of its T_total is off by %.2f %% on average; no model "
+            "can reach a lower MAPE for the total, and a load that drifts between samples raises it",
             100 * evaluation->noise);
     write_errors(document, evaluation);
     write_coefficients(document, estimator);

@@ -9,7 +9,7 @@
 
 static const struct option_spec HELP_OPTIONS[] = {
     OPTION_GROUP("output"),
-    {"all", FLAG, NULL, NULL, 0, 0, NULL, "every option of the command, not only the most used ones"},
+    {"all", FLAG, NULL, NULL, 0, 0, NULL, "every option of the command, not just the most common ones"},
     {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line"},
     OPTIONS_OF_ALL,
 };

@@ -276,13 +276,13 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
     print_plain("memory      %s, %s available\n", gigabytes(cpu->memory_bytes, all),
                 gigabytes(cpu->available_bytes, available));
     if (!strcmp(cpu->huge_pages, "never"))
-        print_plain("huge pages  none: transparent_hugepage is \"never\"; decoding is slower\n");
+        print_plain("huge pages  none: transparent_hugepage is \"never\", so decoding is slower\n");
     else print_plain("huge pages  %s\n", cpu->huge_pages[0] ? cpu->huge_pages : "unknown");
     print_plain("gemm        ");
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) print_plain("%s%s", i ? ", " : "", vp_engine_gemm_name(i));
     putchar('\n');
     for (int fp32 = 0; fp32 < 2; fp32++)
-        print_plain("  %s      fastest: %s for 1 row, %s for few, %s for many\n", fp32 ? "fp32" : "bf16",
+        print_plain("  %s      fastest: %s for 1 row, %s for a few, %s for many\n", fp32 ? "fp32" : "bf16",
                     cpu->chosen[fp32][0], cpu->chosen[fp32][1], cpu->chosen[fp32][2]);
     if (no_gpu) print_plain("gpu         none: %s\n", no_gpu);
     print_gpus(gpu_count);
@@ -351,6 +351,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_info = {
     "info", "[--model DIR | --synthetic NAME]",
-    "show this build, processor, memory, kernels and GPUs; with --model, a checkpoint's contents and memory",
+    "show this build, processor, memory, kernels and GPUs; with --model, a checkpoint's contents and memory needs",
     "vlmprof info\n  vlmprof info --model checkpoint",
     0, COMMAND_OPTIONS(INFO_OPTIONS), NULL, run_command};

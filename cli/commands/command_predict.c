@@ -23,8 +23,8 @@
 #define OF_REQUEST .excludes = "data", .because = "the result files contain it"
 static const struct option_spec PREDICT_OPTIONS[] = {
     RULED_GROUP("input", OF_REQUEST),
-    {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, "prompt text tokens (default: the fitted data's median)"},
-    {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, "answer tokens (default: the fitted data's median)"},
+    {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, "text tokens in the prompt (default: the data's median)"},
+    {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, "tokens in the answer (default: the data's median)"},
     {"views", COUNT, "N", NULL, 0, 100000, NULL,
      "vision encoder passes (crops and global view), to describe a request by counts; 0: text only"},
     {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, "prompt length in tokens: BOS, image and text"},
@@ -195,7 +195,7 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
                            const struct prediction *predictions, size_t count, struct text_list *warnings) {
     if (!estimator->says_location)
         text_list_add(warnings, "the model file is from an older version and does not record that it predicts the "
-                                ESTIMATE_LOCATION ": on noisy data it may be far too low; fit it again");
+                                ESTIMATE_LOCATION ": on noisy data, its predictions may be far too low; fit it again");
     for (int k = 0; k < knob_count_of(estimator->model.features); k++) {
         /* only the features of VP_LATENCY_SEED use these knobs */
         if ((k == FEATURE_TEXT || k == FEATURE_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
@@ -313,8 +313,8 @@ static int own_inputs(const struct options *options, const struct estimator *est
                                             || estimator->own.items[i].name[bytes] || !given->items[k][bytes]))
             i++;
         if (i == estimator->own.count)
-            return complain(EXIT_USAGE, "--knob %.100s: the model has no such knob; expected NAME=VALUE, from the "
-                            "files it was fitted to", given->items[k]);
+            return complain(EXIT_USAGE, "--knob %.100s: the model has no such knob; expected NAME=VALUE with a knob "
+                            "from the files it was fitted to", given->items[k]);
     }
     for (size_t i = 0; i < estimator->own.count; i++) {
         const struct own_knob *knob = &estimator->own.items[i];
@@ -383,7 +383,7 @@ static int predict_counts(const struct options *options, vp_latency_request *req
     request->sequence =
         is_given(options, "sequence") ? (int32_t)number_of(options, "sequence") : 1 + request->text_tokens;
     if (request->vision_tokens >= request->sequence)
-        return complain(EXIT_USAGE, "predict: %d vision tokens do not fit into a sequence of %d",
+        return complain(EXIT_USAGE, "predict: %d vision tokens do not fit in a sequence of %d",
                         request->vision_tokens, request->sequence);
     return 0;
 }
@@ -445,7 +445,7 @@ static int predict_requests(const struct options *options, const struct estimato
                              : predict_counts(options, request);
         if (!code && is_given(options, "prune")) code = predict_pruned(text_of(options, "prune"), request);
         if (!code && !can_predict_request(estimator, request, &asked.predictions[i]))
-            code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
+            code = complain(EXIT_USAGE, "predict: a count in the request is out of range");
     }
     if (!code) {
         for (size_t i = 0; i < estimator->warnings.count; i++) /* those that concern every prediction */
@@ -508,7 +508,7 @@ static void warn_of_target(const struct estimator *estimator, const struct measu
     if (strcmp(estimator->device, measurements->device))
         text_list_add(warnings, "the model is for %s; the files are from %s", estimator->device, measurements->device);
     if (strcmp(estimator->model_name, measurements->model))
-        text_list_add(warnings, "the model is for %s; the files are from %s, which has other weights and shapes",
+        text_list_add(warnings, "the model is for %s; the files are from %s, which has different weights and shapes",
                       estimator->model_name, measurements->model);
     if (estimator->weights && measurements->weights
         && (measurements->weights_vary || strcmp(estimator->weights, measurements->weights)))
@@ -578,7 +578,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_predict = {
     "predict", "MODEL.json (WxH... | --views N | --data DIR)",
-    "predict mean latencies, with intervals, of requests that were not measured; check the model on other files",
+    "predict mean latencies, with intervals, for requests that were not measured; check the model on other files",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
     "  vlmprof predict model.json --data other-results",
     SIZE_MAX, COMMAND_OPTIONS(PREDICT_OPTIONS), NULL, run_command};

@@ -126,6 +126,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_report = {
     "report", "DIR...",
-    "show where the time of a sweep goes, and what accuracy it buys",
+    "show where a sweep's time goes, and what accuracy it buys",
     "vlmprof report results\n  vlmprof report results --output_dir results/report",
     SIZE_MAX, COMMAND_OPTIONS(REPORT_OPTIONS), NULL, run_command};

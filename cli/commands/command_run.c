@@ -84,7 +84,7 @@ static const struct option_spec RUN_OPTIONS[] = {
      "schedule: distance between the starts of cycles, in requests; 0: no gap"},
     OPTION_GROUP("output"),
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL,
-     "write inputs, features, residuals, logits and tokens as .npy files (times then include copying)",
+     "write inputs, features, residuals, logits and tokens as .npy files (the times then include the copying)",
      .excludes = "profile"},
     OPTION_JSON,
     OPTIONS_OF_ALL,

@@ -13,7 +13,7 @@
 static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
-     "scoring rule: vqa_seed, vqa_official, em, anls, mc, mmmu, cider, ...; pass an unknown name to list all"},
+     "scoring rule: vqa_seed, vqa_official, em, anls, mc, mmmu, cider, ...; pass an unknown name to list them all"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "how predictions are cleaned: rule (the rule's own way; captions: built-in tokenizer), none, last (the last "
      "line), frequent (the most frequent line), run (as in a sweep)"},
@@ -22,8 +22,8 @@ static const struct option_spec SCORE_OPTIONS[] = {
      "print the answers, one JSON object per line: id, sample_id, config, prediction, and the sample's record",
      .excludes = "scores metric clean"},
     {"scores", TEXT, "FILE", NULL, 0, 0, NULL,
-     "lines {\"id\": ID, \"score\": 0..1}, where ID is the record's id or a sample_id; \"config\" limits a line to "
-     "one result file; these scores become the accuracy"},
+     "file with lines {\"id\": ID, \"score\": 0..1}, where ID is the record's id or a sample_id; \"config\" limits a "
+     "line to one result file; these scores become the accuracy"},
     {"name", TEXT, "NAME", "scores", 0, 0, NULL, "name for these scores, used as accuracy_metric", .needs = "scores"},
     {"output", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the new result files; none is overwritten",
      .needs = "scores"},
@@ -43,7 +43,7 @@ static int score_captions(struct score_job *job, int metric) {
     int code = 0;
     if (strcmp(clean, "rule") && strcmp(clean, "none"))
         return complain(EXIT_USAGE,
-                        "--clean: captions take \"rule\" (built-in tokenizer) or \"none\" (words between white space)");
+                        "--clean: captions take \"rule\" (built-in tokenizer) or \"none\" (split at whitespace)");
     job->by_words = !strcmp(clean, "none");
     if (parse_json(&parsed, job->text, job->text_bytes, &error) == VP_OK) {
         if (node_is(&parsed.json, 0, VP_JSON_ARRAY)) list = 0;

@@ -255,7 +255,7 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     if (!verdict->ok) snprintf(verdict->reason, sizeof verdict->reason, "differs from the reference");
     if (!verdict->ok || !gpu || !gpu->same_bits || !verdict->has_other_bits) return;
     verdict->ok = 0;
-    snprintf(verdict->reason, sizeof verdict->reason, "results differ in some bits from those without the switch");
+    snprintf(verdict->reason, sizeof verdict->reason, "results are not bit-identical to those without the switch");
 }
 
 /* Loads MolmoE's shape with one block in tower and language model: real sizes that take seconds on a GPU. */
@@ -444,6 +444,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_selftest = {
     "selftest", "[--model DIR | --synthetic NAME]",
-    "run the same requests on every backend and arithmetic that this machine supports, and compare the results",
+    "run the same requests on every backend and in every precision that this machine supports, and compare the results",
     "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda",
     0, COMMAND_OPTIONS(SELFTEST_OPTIONS), NULL, run_command};

@@ -25,7 +25,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      .is_required = 1},
     OPTIONS_OF_DATA,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
-     "task in the file names (default: the data file's stem); a known task (text_vqa ...) sets style, metric, "
+     "task name for the result files (default: the data file's stem); a known task (text_vqa ...) sets style, metric, "
      "max_new_tokens"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style for records without one (default: the data set's)", OF_ENGINE},
@@ -42,21 +42,22 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_FAMILY_OF_SERVERS,
     KNOB_LOAD_ROWS(KNOB_SWEEP_OPTIONS)
     {"arrivals", CHOICE, "HOW", "poisson", 0, 0, "poisson uniform",
-     "with --request_rate_list: poisson: exponentially distributed gaps; uniform: equal gaps",
+     "with --request_rate_list: poisson (exponentially distributed gaps) or uniform (equal gaps)",
      .needs = "request_rate_list"},
     {"ramp_s", REAL, "S", "5", 0, 3600, NULL,
      "under load: seconds before and after each block in which requests are sent but not counted"},
     OPTIONS_OF_LAUNCH,
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL,
-     "text added below each question, like \"Answer with a single word or phrase.\", which scoring rules for short "
-     "answers need"},
+     "text added below each question, such as \"Answer with a single word or phrase.\"; scoring rules for short "
+     "answers need one"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers not to use their prompt caches"},
     OPTION_SAME_IMAGE,
     OPTION_TWINS,
     OPTION_GROUP("knobs"),
     KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS) OPTION_IMPORTANCE_SCORES_FILE,
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
-     "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
+     "which points of the grid to measure: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), "
+     "seed_lhs"},
     KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS)
     {"knob", WHOLE_TEXTS, "NAME=V1,V2...", NULL, 0, 0, NULL,
      "with --server: a start-up option as a knob; otherwise, a setting of your own: one value (blur=3) for the whole "
@@ -71,7 +72,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL,
      "repeat a point until the 95 % interval of its median T_total is within +-PERCENT; 0: always "
      "--num_runs_per_sample runs"},
-    {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: maximum runs of a point",
+    {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: maximum number of runs per point",
      .needs = "stop_half_width"},
     {"time_box_s", REAL, "S", "0", 0, 1000000, NULL,
      "with --stop_half_width: time limit for the runs of a point, in seconds; 0: no limit", .needs = "stop_half_width"},
@@ -86,7 +87,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "maximum tokens per answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
-    {"max_retries", COUNT, "N", "2", 0, 100, NULL, "retries of a run after a device error before the point fails"},
+    {"max_retries", COUNT, "N", "2", 0, 100, NULL, "retries per run after a device error before the point fails"},
     {"retry_failed", FLAG, NULL, NULL, 0, 0, NULL, "measure failed points again"},
     OPTION_SEED,
     OPTION_DEVICE,
@@ -94,9 +95,9 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GEMM,
     OPTION_GPU,
     RULED_GROUP("profiling", .needs = "use_profiler", .excludes = "endpoint",
-                .because = "only vlmprof's own engine has operations"),
+                .because = "only vlmprof's own engine records operations"),
     {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL,
-     "profile the first sample of each configuration, operation by operation: "
+     "profile the first sample of each configuration, operation by operation, into "
      "profiler_results_config_<i>_sample_<j>.txt"},
     {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: profile every sample"},
     OPTIONS_OF_OPERATIONS,
@@ -105,8 +106,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal", .is_required = 1,
      .unless = "plan"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL,
-     "print the grid, its memory use and expected time, and the differences that the samples can resolve; measures and "
-     "writes nothing"},
+     "print the grid, its memory use and expected time, and the differences that the samples can resolve; nothing is "
+     "measured or written"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
      "print a JSON object instead of the table: files, P50s, accuracies; with --plan the plan"},
     OPTIONS_WITH_QUIET("print only errors on stderr, and no table"),
@@ -151,7 +152,7 @@ static int sweep_report(const struct sweep *sweep) {
                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "",
                sweep->settings.output_dir);
     if (sweep->plan.repeats)
-        print_note("vlmprof: %s lists points again %zu times; each was measured once\n",
+        print_note("vlmprof: %s repeats points %zu times; each was measured once\n",
                    text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
     if (sweep->failed)
         complain(EXIT_WORK, "failed points are rows with status \"failed\" and a reason in the result files; "

@@ -24,7 +24,7 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     OPTION_SYNTHETIC,
     {"tokenizer", TEXT, "FILE", NULL, 0, 0, NULL, "a tokenizer.json"},
     {"jsonl", FLAG, NULL, NULL, 0, 0, NULL,
-     "lines are JSON objects: adds \"ids\" to \"text\", \"text\" to \"ids\", or \"prompt_text\" and \"ids\" to a data "
+     "lines are JSON objects: add \"ids\" to \"text\", \"text\" to \"ids\", or \"prompt_text\" and \"ids\" to a data "
      "set's record"},
     OPTION_GROUP("decoding"),
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, "in reverse: TEXT or lines are token ids, and the output is text"},

@@ -17,7 +17,7 @@
 static const struct option_spec TRACE_OPTIONS[] = {
     OPTION_GROUP("what to show"),
     {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory",
-     "show only this table: summary annotations ops kernels launches tracks memory; with --csv, default: ops",
+     "show only this table: summary, annotations, ops, kernels, launches, tracks or memory; --csv shows ops by default",
      .excludes = "json", .because = "--json contains all tables"},
     OPTION_SORT_BY,
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,

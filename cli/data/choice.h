@@ -21,9 +21,9 @@ vp_result choose_stratified(uint32_t seed, const uint32_t *stratum, size_t popul
 #define GRID_STRATEGIES(X) \
     X(GRID_FULL, 0, "full", "every combination") \
     X(GRID_BALANCED, 1, "balanced", "entries 0, n/2, n-1 of each list") \
-    X(GRID_STRATIFIED, 2, "stratified", "the same entries; the reference code repeats them in lists under 3") \
+    X(GRID_STRATIFIED, 2, "stratified", "the same entries; the reference code repeats them in lists of fewer than 3") \
     X(GRID_BOUNDARY, 3, "boundary", "the same entries, for the second list (top_k) 0, n/4, n/2, 3n/4, n-1") \
-    X(GRID_CUSTOM_SPARSE, 4, "custom_sparse", "every second entry, starting at 0: can miss the last") \
+    X(GRID_CUSTOM_SPARSE, 4, "custom_sparse", "every second entry, starting at 0: may miss the last") \
     X(GRID_LHS, 5, "lhs", "a Latin hypercube: each value of a knob equally often, to within one") \
     X(GRID_SEED_LHS, 6, "seed_lhs", "the reference code's lhs: min(50, combinations / 4) independent draws")
 

@@ -481,7 +481,7 @@ static int read_image_names(const struct dataset *dataset, const vp_json *json, 
     uint32_t item = is_list ? node + 1 : node;
     if (!is_list && !has_value(json, 0, "image")) return 0;
     if (is_list && has_value(json, 0, "image"))
-        return bad_record(dataset->path, sample->id, "it has \"image\" and \"images\": put all into \"images\"");
+        return bad_record(dataset->path, sample->id, "it has both \"image\" and \"images\": put all into \"images\"");
     if (is_list && !node_is(json, node, VP_JSON_ARRAY))
         return bad_record(dataset->path, sample->id, "\"images\" must be an array of strings");
     for (; item < json->nodes[node].end; item = json->nodes[item].end) {
@@ -538,7 +538,7 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
         uint32_t text = node_is(note, i, VP_JSON_OBJECT) ? vp_json_get(note, i, key) : VP_JSON_NONE;
         if (text == VP_JSON_NONE && node_is(note, i, VP_JSON_OBJECT)) text = vp_json_get(note, i, "answer");
         if (!node_is(note, text, VP_JSON_STRING))
-            return vp_error_set(error, VP_ERR_FORMAT, -1, "annotations", "each element of \"answers\" needs a text");
+            return vp_error_set(error, VP_ERR_FORMAT, -1, "annotations", "each element of \"answers\" needs a string");
         json_node(writer, note, text);
     }
     vp_json_end_array(writer);
@@ -747,7 +747,7 @@ static int check_data_options(const struct loader *loader) {
     if (dataset->kind == KIND_FOLDER && settings->image_dir)
         return complain(EXIT_USAGE, "--image_dir needs files; --data %s is a folder", dataset->path);
     if (dataset->kind == KIND_FOLDER && loader->field)
-        return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", loader->field);
+        return complain(EXIT_USAGE, "--stratify_by: images from a folder have no field \"%s\"", loader->field);
     if (loader->population && loader->field && !loader->with_field)
         return complain(EXIT_USAGE, "--stratify_by: no record of %s has \"%s\"", dataset->path, loader->field);
     return 0;
@@ -813,7 +813,7 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
     entry->image_count = (int32_t)sample->images.count;
     entry->sizes = entry->image_count ? zeroed(sample->images.count, sizeof *entry->sizes) : NULL;
     if (too_many_images(model, sample)) {
-        snprintf(reason, sizeof reason, "%zu images, but only one is possible: %s", sample->images.count,
+        snprintf(reason, sizeof reason, "%zu images, but only one is allowed: %s", sample->images.count,
                  too_many_images(model, sample));
         entry->reason = (unsigned char)add_reason(dataset, reason);
         return 0;
@@ -929,7 +929,7 @@ static int check_samples(struct loader *loader) {
         code = result == VP_OK ? read_sample(dataset, loader->model, &loader->reader, entry, &sample)
                                : complain_result(exit_code_of(result), dataset->path, result, &error);
         if (!code && interrupted)
-            code = complain(EXIT_INTERRUPTED, "interrupted while %s was read; nothing was measured or written",
+            code = complain(EXIT_INTERRUPTED, "interrupted while reading %s; nothing was measured or written",
                             dataset->path);
         if (!code) {
             if (!i) take_tokens(loader);

@@ -108,7 +108,7 @@ static int add_variant(const struct variant_settings *settings, struct variants 
     variant->endpoint = knob_text(&variant->values, KNOB_ENDPOINT);
     variant->model = knob_text(&variant->values, KNOB_ENDPOINT_MODEL);
     if (!variant->endpoint)
-        return complain(EXIT_USAGE, "--endpoint: a URL must not contain a user or a password, because every result "
+        return complain(EXIT_USAGE, "--endpoint: a URL must not contain a user name or password, because every result "
                                     "would contain it; give a key with --api_key_env or --api_key_file");
     variant->knob_count = variants->knobs.count;
     variant->knobs = resize(NULL, variants->knobs.count + 1, sizeof *variant->knobs);
@@ -150,7 +150,7 @@ int variants_make(const struct variant_settings *settings, struct variants *vari
     if (code) return code;
     if (urls->count != models->count && urls->count > 1 && models->count > 1)
         return complain(EXIT_USAGE, "--endpoint has %zu servers, but --endpoint_model has %zu names; expected one name "
-                                    "for all servers, one server for all names, or as many names as servers",
+                                    "for all servers, one server for all names, or one name per server",
                         urls->count, models->count);
     if ((code = knobs_add_all(settings->request_knobs, &variants->knobs)) != 0) return code;
     if ((code = own_knobs_add(settings, &variants->server_knobs)) != 0) return code;

@@ -26,18 +26,18 @@ void help_print_program(FILE *out, const struct command *const *commands) {
             "  a model on this machine   vlmprof run IMAGE -p \"What is this?\" --model DIR (or --synthetic tiny)\n"
             "  a transformers model      pip install \"./python[torch]\"; vlmprof help torch\n"
             "  a server                  vlmprof ask IMAGE -p \"What is this?\" --endpoint URL\n"
-            "  your own engine in C, C++ vlmprof help library\n",
+            "  your own C or C++ engine  vlmprof help library\n",
             VLMPROF_VERSION);
     for (; *commands; commands++) {
         for (size_t i = 0; i < sizeof GROUPS / sizeof *GROUPS; i++)
             if (!strcmp((*commands)->name, GROUPS[i][0])) fprintf(out, "\n%s:\n", GROUPS[i][1]);
         fprintf(out, "  %-9s %s\n", (*commands)->name, (*commands)->summary);
     }
-    fprintf(out, "\nvlmprof help COMMAND shows examples and options, vlmprof help TOPIC a guide:");
+    fprintf(out, "\nvlmprof help COMMAND shows examples and options; vlmprof help TOPIC shows a guide:");
     for (const struct guide *guide = GUIDES; guide->name; guide++)
         fprintf(out, "%s  %s", (guide - GUIDES) % 10 ? "" : "\n", guide->name);
     fprintf(out,
-            "\n\nexit codes: 0 done, 1 some work failed or became worse, 2 usage, 3 bad input, 4 memory or device, 5 "
+            "\n\nexit codes: 0 done, 1 some work failed or got worse, 2 usage, 3 bad input, 4 memory or device, 5 "
             "output not written, 130 interrupted\n");
 }
 void help_print_command(const struct command *command, int is_whole) {
@@ -89,7 +89,7 @@ int help_complain_unknown(const char *word, const struct command *const *command
     for (const struct guide *guide = GUIDES; topics && guide->name; guide++)
         add_near_word(&near, word, "", guide->name);
     int code =
-        complain(EXIT_USAGE, "unknown %s \"%.60s\"%.300s%s vlmprof help lists all",
+        complain(EXIT_USAGE, "unknown %s \"%.60s\"%.300s%s vlmprof help lists them all",
                  topics ? "command or topic" : "command", word, near.bytes ? near.data : "", near.bytes ? "?" : ";");
     free(near.data);
     return code;

@@ -233,7 +233,7 @@ void served_answers_compare(const struct served_answer *baseline, const struct s
     else if (!fidelity->divergence_count)
         snprintf(reason, capacity, "no list of likely tokens (top_logprobs): only the tokens are compared");
     else if (fidelity->first_difference >= 0)
-        snprintf(reason, capacity, "compared up to the first different token: after it the texts differ");
+        snprintf(reason, capacity, "compared only up to the first token that differs: the texts differ after it");
 }
 
 /* ---- all positions */

@@ -58,7 +58,7 @@ int image_knob_read(const char *text, char **name, int32_t **values, size_t *cou
         free(number);
         if (!good)
             return complain(EXIT_USAGE, "--image_knob: "
-                                        "\"%s\": expected integers of 1 or more, such as %s=4", text, *name);
+                                        "\"%s\": expected positive integers, such as %s=4", text, *name);
         *values = resize(*values, *count + 1, sizeof **values);
         (*values)[(*count)++] = (int32_t)value;
     }
@@ -279,8 +279,8 @@ void request_close(struct request *request) {
 int check_sequence(const struct model *model, const struct pass_input *input) {
     if (positions_of(input) <= model->config.max_positions) return 0;
     return complain(EXIT_USAGE,
-                    "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new - 1), the model has %d: "
-                    "use fewer crops, less text or fewer new tokens",
+                    "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new - 1), but the model has "
+                    "%d: use fewer crops, less text or fewer new tokens",
                     (long long)positions_of(input), input->cuts ? input->cuts->whole.image_tokens : 0,
                     input->tokens.count, input->engine.max_new_tokens, model->config.max_positions);
 }

@@ -155,7 +155,7 @@ static const char *remark_of(const struct pass_result *run, int which, double me
         return out;
     }
     if (isfinite(median)) return NULL;
-    if (!run->served) return "one token has no decode steps";
+    if (!run->served) return "a single token has no decode steps";
     return which < METRIC_STAGE ? served_lacks(run, which) : NULL;
 }
 void runs_print_terms(const struct timed_runs *timed) {
@@ -175,7 +175,7 @@ void runs_print_terms(const struct timed_runs *timed) {
             print_ms(timed, "first_output", first_output_of, "to the first piece that is not reasoning");
         if (shown[i] == METRIC_TTFT && served && served->first_ns >= 0
             && served_visible_ns(&timed->runs[0]) > served->first_ns)
-            print_ms(timed, "first_visible", visible_of, "to the first piece with text other than white space");
+            print_ms(timed, "first_visible", visible_of, "to the first piece with text other than whitespace");
         if (shown[i] == METRIC_PER_TOKEN) print_steps(timed);
     }
     if (served) print_ms(timed, "sent to headers", waiting_of, "upload, and the server's work before its response");

@@ -181,7 +181,7 @@ static int complete(struct prune_setting *out, const struct given_counts *counts
     } else if (prune->method == VP_PRUNE_PDROP) prune->cut_count = counts->layers;
     for (int i = 1; i < prune->cut_count && !why; i++)
         if (prune->layers[i] <= prune->layers[i - 1] || !(prune->ratios[i] < prune->ratios[i - 1]))
-            why = "layers must ascend and ratios must descend";
+            why = "layers must be ascending and ratios descending";
     if (why) snprintf(reason, capacity, "%s: %s", vp_prune_name(prune->method), why);
     return why == NULL;
 }
@@ -196,8 +196,8 @@ int prune_read(const char *text, struct prune_setting *out, char *reason, size_t
     if (method >= 0) out->how = vp_prune_default((vp_prune_method)method);
     else if (!strcmp(copy, "cdpruner")) {
         snprintf(reason, capacity,
-                 "cdpruner: it needs CLIP's text tower, which no model here has; divprune also keeps the most "
-                 "different tokens, but ignores the text");
+                 "cdpruner: it needs CLIP's text tower, which no model here has; divprune also keeps the most diverse "
+                 "tokens, but ignores the text");
         good = 0;
     } else {
         unknown_word("method", copy, -1, reason, capacity);

@@ -26,8 +26,7 @@ static int read_eos(const char *folder, const vp_json *json, uint32_t object, in
     uint32_t found = 0, item = is_list ? node + 1 : node;
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
     if (is_list && json->nodes[node].count > MORE_EOS_MOST + 1)
-        return complain(EXIT_INPUT, "%s: eos_token_id names %u tokens that end an answer; vlmprof supports at most "
-                                    "%d", folder,
+        return complain(EXIT_INPUT, "%s: eos_token_id lists %u end tokens; vlmprof supports at most %d", folder,
                         json->nodes[node].count, MORE_EOS_MOST + 1);
     for (; item < json->nodes[node].end; item = json->nodes[item].end) {
         int64_t id = -1;
@@ -137,11 +136,11 @@ static int load_internvl_chat(struct model *model, const vp_json *json) {
         const uint32_t flag = vp_json_get(json, 0, flags[i]), number = vp_json_get(json, 0, numbers[i][0]);
         int64_t value = 0;
         if (!node_is(json, flag, VP_JSON_TRUE))
-            return complain(EXIT_INPUT, "%s: config.json: %s: only true is implemented", model->name, flags[i]);
+            return complain(EXIT_INPUT, "%s: config.json: %s: only true is supported", model->name, flags[i]);
         if (number == VP_JSON_NONE) continue;
         if (vp_json_to_int(json, number, &value) != VP_OK
             || vp_family_set_number(&model->processor.family, numbers[i][1], (double)value, &error) != VP_OK)
-            return complain(EXIT_INPUT, "%s: config.json: %s is not a tile count", model->name, numbers[i][0]);
+            return complain(EXIT_INPUT, "%s: config.json: %s is not a number of tiles", model->name, numbers[i][0]);
     }
     note_template(model, 1,
                   node_is(json, template_node, VP_JSON_STRING) && vp_json_equals(json, template_node, "internvl2_5"));

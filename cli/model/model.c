@@ -20,7 +20,7 @@ static const struct model_rules *rules_of(const vp_model_config *config) {
 int model_is_blind(const struct model *model) { return !model->config.vit_block_count; }
 int check_image_count(const struct model *model, int32_t image_count) {
     const char *why = image_count > 1 ? model->rules->one_image(model) : NULL;
-    return why ? complain(EXIT_USAGE, "%s: %d images, but only one is possible: %s", model->name, image_count, why) : 0;
+    return why ? complain(EXIT_USAGE, "%s: %d images, but only one is allowed: %s", model->name, image_count, why) : 0;
 }
 void cuts_free(struct cuts *cuts) {
     FREE_ALL(cuts->each, cuts->views);
@@ -175,7 +175,7 @@ int model_check_folder(const char *option, const char *name) {
     if (is_folder(name)) return 0;
     if (length > 5 && !strcmp(name + length - 5, ".gguf"))
         return complain(EXIT_INPUT,
-                        "%s%s: GGUF files are no longer read; convert it to a folder in Python: transformers' "
+                        "%s%s: GGUF files are no longer supported; convert it to a folder in Python: transformers' "
                         "from_pretrained(..., gguf_file=...), then save_pretrained", option, name);
     return model_complain_missing(option, name);
 }

@@ -149,10 +149,10 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
     page_section_open(out, "table", "Operations");
     page_add(out,
              "<p>The table of <span class=\"day\">run --profile</span>, per request: mean of %lld request%s. "
-             "Operations nest. Self times exclude nested operations, so they add up to %s. Click a column head to "
+             "Operations nest. Self times exclude nested operations, so they add up to %s. Click a column header to "
              "sort; the filter matches words in the text columns.</p>\n",
              (long long)flame->request_count, plural_s((int64_t)flame->request_count),
-             flame->on_device ? "the device's whole work" : "the request");
+             flame->on_device ? "all work on the device" : "the request");
     page_table_open(out, "Operations", 1);
     page_heads(out, HEAD_TEXTS, "operation");
     group_heads(out, flame->ops->group_by);
@@ -249,8 +249,8 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
                     "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Views "
                     "and keys are those of speedscope: 1 Time Order, 2 Left Heavy (equal names together, the longest "
                     "first), 3 Sandwich (all calls of one name, with its callers and callees); + and - zoom, 0 shows "
-                    "everything, A and D move. Within the chart arrows go from box to box, and Backspace goes "
-                    "back.</p>\n");
+                    "everything, A and D pan. Within the chart, the arrow keys move from box to box, and Backspace "
+                    "goes back.</p>\n");
     if (left_out)
         page_add(out, "<p id=\"left\">To keep the page small, %lld of %lld operations are not drawn: those in boxes "
                       "with a dashed outline. The tables include them; --trace FILE writes each one.</p>\n",

@@ -101,8 +101,8 @@ static void draw_lines(struct text_buffer *out, const struct load_line_of *lines
     plot_close(&plot);
 }
 void page_loads(struct text_buffer *out, const struct report *report) {
-    static const char time[] = "Times start when a request was due. Whiskers: 95 % interval, where there are enough "
-                               "independent requests for one. Pale marks: the queue grew until the end.",
+    static const char time[] = "Times are measured from when a request was due. Whiskers: 95 % interval, where there "
+                               "are enough independent requests for one. Pale marks: the queue grew until the end.",
                       answers[] = "Whiskers: 95 % interval. Pale marks: the queue grew until the end.";
     static const struct { size_t offset; int is_estimate; const char *caption, *label, *note; } plots[] = {
         {offsetof(struct load_row, ttft_p50), 1, "P50 of TTFT", "TTFT, ms", time},

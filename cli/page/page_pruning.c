@@ -82,7 +82,7 @@ static void pruning_show(struct text_buffer *out, const struct report *report, s
     char note[300];
     snprintf(note, sizeof note,
              "Mark: one configuration, mean accuracy over %zu samples and its 95 %% interval. Horizontal lines: the "
-             "same settings with all tokens. A method is worth its cost if it is above random.",
+             "same settings with all tokens. A method is worth its cost only if it beats random pruning.",
              tradeoff->sample_count);
     figure_open(out, caption, note, 1);
     legend_open(out);

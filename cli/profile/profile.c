@@ -156,11 +156,11 @@ static void write_memory(struct text_buffer *out, const struct profiler *profile
 }
 /* Writes the ceilings, and notes about calls missing from the table. */
 static void write_notes(struct text_buffer *out, const struct profiler *profiler) {
-    text_add_format(out, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n",
+    text_add_format(out, "ceilings measured on this device: reads %.4g GB/s, matrix products %.4g TFLOP/s\n",
                     profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);
     if (profiler_ceilings_rose(profiler))
-        text_add_format(out, "  the larger of two measurements; before the requests: reading %.4g GB/s, products %.4g "
-                             "TFLOP/s\n",
+        text_add_format(out, "  the larger of two measurements; before the requests: reads %.4g GB/s, matrix products "
+                             "%.4g TFLOP/s\n",
                         profiler->first_ceilings.bytes_per_s / 1e9, profiler->first_ceilings.flops_per_s / 1e12);
     if (vp_noise_reasons(&profiler->timed.noise) & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN))
         text_add_string(out, "  measured on a busy machine: both may be too low, and shares of them too high\n");

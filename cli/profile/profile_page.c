@@ -64,8 +64,8 @@ static void facts_of_machine(struct text_list *facts, const struct profiler *pro
     if (profiler->on_gpu) fact(facts, "launches timed by", vp_engine_launch_timer(engine));
     fact(facts, "gemm for 1 row", vp_engine_gemm(engine, 1));
     fact(facts, "gemm for 1024 rows", vp_engine_gemm(engine, 1024));
-    fact_line(facts, "ceilings", "reading %.4g GB/s, products %.4g TFLOP/s", profiler->ops.ceilings.bytes_per_s / 1e9,
-              profiler->ops.ceilings.flops_per_s / 1e12);
+    fact_line(facts, "ceilings", "reads %.4g GB/s, matrix products %.4g TFLOP/s",
+              profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);
     fact(facts, "host", host_text(host));
     fact(facts, "written", date);
     fact(facts, "vlmprof", VLMPROF_VERSION);

@@ -175,7 +175,7 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     timespec_get(&now, TIME_UTC);
     int code = make_folder(traces);
     if (!code && vp_trace_file_name(worker, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, name, sizeof name) != VP_OK)
-        code = complain(EXIT_OUTPUT, "%s: cannot make a name for a trace", traces);
+        code = complain(EXIT_OUTPUT, "%s: cannot create a name for a trace file", traces);
     if (!code) *path = join_path(traces, name);
     free(traces);
     return code;

@@ -704,7 +704,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     for (uint32_t i = 0; i < json->nodes[warnings].count && !reader->code; i++, item = json->nodes[item].end) {
         char *text = node_text(json, item);
         if (text) text_list_add(&estimator->warnings, "%s", text);
-        else model_fail(reader, item, "warnings", "contains a value that is not text");
+        else model_fail(reader, item, "warnings", "contains a value that is not a string");
         free(text);
     }
     ranges_read(reader, ranges, knob_count_of(estimator->model.features), estimator->ranges);

@@ -98,7 +98,7 @@ void load_find(const struct load_rows *rows, struct text_list *findings) {
             text_list_add(findings, "%s: %lld samples failed and count as wrong; the first: %.200s", row->configuration,
                           (long long)row->failed, row->file->failed_reason ? row->file->failed_reason : "no reason");
         if (row->in_blocks < row->requests)
-            text_list_add(findings, "%s: due/s, done/s and in flight are of %lld of %lld requests, because a block was "
+            text_list_add(findings, "%s: due/s, done/s and in flight cover %lld of %lld requests, because a block was "
                                     "stopped", row->configuration, (long long)row->in_blocks, (long long)row->requests);
         if (100 * row->late > row->in_blocks)
             text_list_add(findings, "%s: the client sent %lld of %lld requests more than 5 ms late: use a faster or "

@@ -43,7 +43,7 @@ uint32_t model_fail(struct model_reader *reader, uint32_t node, const char *key,
 }
 uint32_t model_member(struct model_reader *reader, uint32_t object, const char *key, vp_json_type type) {
     uint32_t node = vp_json_get(&reader->parsed.json, object, key);
-    static const char *const kinds[] = {"is missing", "is not of the right type"};
+    static const char *const kinds[] = {"is missing", "has the wrong type"};
     return node_is(&reader->parsed.json, node, type)
                ? node
                : model_fail(reader, node == VP_JSON_NONE ? object : node, key, kinds[node != VP_JSON_NONE]);
@@ -73,14 +73,14 @@ int64_t model_count(struct model_reader *reader, uint32_t object, const char *ke
 char *model_text(struct model_reader *reader, uint32_t object, const char *key) {
     uint32_t node = model_member(reader, object, key, VP_JSON_STRING);
     char *text = node == VP_JSON_NONE ? NULL : result_text(&reader->parsed.json, object, key);
-    if (node != VP_JSON_NONE && !text) model_fail(reader, node, key, "is not text");
+    if (node != VP_JSON_NONE && !text) model_fail(reader, node, key, "is not a string");
     return text ? text : copy_text("", 0);
 }
 int model_word(struct model_reader *reader, uint32_t object, const char *key, const char *const *words, int count) {
     uint32_t node = model_member(reader, object, key, VP_JSON_STRING);
     for (int i = 0; node != VP_JSON_NONE && i < count; i++)
         if (vp_json_equals(&reader->parsed.json, node, words[i])) return i;
-    if (node != VP_JSON_NONE) model_fail(reader, node, key, "is not a known word");
+    if (node != VP_JSON_NONE) model_fail(reader, node, key, "is not a known value");
     return 0;
 }
 void model_check_duplicates(struct model_reader *reader) {

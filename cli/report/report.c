@@ -664,7 +664,7 @@ static void find_idle(struct report *report) {
         if (decomposition->idle_share > most) most = decomposition->idle_share;
     }
     if (known)
-        text_list_add(&report->findings, "the device is idle for %s of its stages' time%s: %s%s",
+        text_list_add(&report->findings, "the device is idle for %s of its stage time%s: %s%s",
                       shares_text(least, most, shares), set_text(known, report->results->count, set),
                       bound_count ? "host-bound, so faster kernels would help little"
                                   : "not host-bound",

@@ -112,9 +112,9 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
 
 #define HEAD_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, schema, "name and version of this layout") \
-    ROW(S, TEXT, plan, "fingerprint of everything that decides the measured points") \
+    ROW(S, TEXT, plan, "fingerprint of everything that determines the measured points") \
     ROW(S, INT, rank, "rank of the process", .most = INT32_MAX) \
-    ROW(S, INT, world_size, "processes that share the work", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, world_size, "number of processes that share the work", .least = 1, .most = INT32_MAX) \
     ROW(S, TEXT, model, "name of the model") \
     ROW(S, TRUTH, synthetic, "weights are seeded random numbers") \
     ROW(S, TEXT, timing, "off: only T_total is measured") \
@@ -131,10 +131,10 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ELSE(LIST, "configs", "the configurations of the grid")
 /* From the checkpoint's config. Heads written by older versions lack it. */
 #define MODEL_SHAPE_ROWS(ROW, S) \
-    ROW(S, INT, num_experts, "experts of a decoder block; 0: a dense MLP", .most = INT32_MAX) \
+    ROW(S, INT, num_experts, "experts per decoder block; 0: a dense MLP", .most = INT32_MAX) \
     ROW(S, INT, top_k, "experts per token in training; 0: no experts", .most = INT32_MAX) \
     ROW(S, INT, d_model, "width of the decoder", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, n_heads, "attention heads of a decoder block", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, n_heads, "attention heads per decoder block", .least = 1, .most = INT32_MAX) \
     ROW(S, INT, n_layers, "decoder blocks", .least = 1, .most = INT32_MAX) \
     ROW(S, INT, expert_dim, "hidden width of an expert; 0: no experts", .most = INT32_MAX) \
     ROW(S, INT, vocab_size, "tokens in the vocabulary", .least = 1, .most = INT32_MAX) \
@@ -143,7 +143,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
 #define SERVER_ROWS(ELSE) \
     ELSE(LIST, "endpoints", "base URLs") \
     ELSE(LIST, "endpoint_models", "model names used by the servers") \
-    ELSE(TEXT, "endpoint_api", "API of the requests") \
+    ELSE(TEXT, "endpoint_api", "API used for the requests") \
     ELSE(JSON, "request_knobs", "fields of the request bodies that were varied") \
     ELSE(TEXT, "family", "model family whose rule counts image tokens", .null = "no --family") \
     ELSE(JSON, "family_keys", "keys of the rule that were set on the command line")
@@ -180,7 +180,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, set, "0-based index of its data set", .most = INT32_MAX) \
     ROW(S, TEXT, prompt, "text that is tokenized") \
     ROW(S, INT, input_text_tokens, "text tokens in the prompt", .most = INT32_MAX, .null = "not known for a server") \
-    ELSE(JSON, "metadata", "the members of the data set's record")
+    ELSE(JSON, "metadata", "the fields of the data set's record")
 
 /* A line of a point. */
 #define POINT_ROWS(ROW, S) \
@@ -206,11 +206,11 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
        FIELD_COUNT_AT(S, step_count), .most = LINE_NS_MAX) \
     AT(S, INTS, "tokens", pass.reply.tokens, "ids of the new tokens", FIELD_ITEMS(S, pass.reply.tokens), \
        FIELD_COUNT_AT(S, pass.reply.token_count), .most = INT32_MAX) \
-    AT(S, TRUTH, "ended_by_eos", pass.reply.ended_by_eos, "the model ended its answer") \
+    AT(S, TRUTH, "ended_by_eos", pass.reply.ended_by_eos, "the answer ended with an end token") \
     ROW(S, TRUTH, throttled, "the device was throttled") \
     ROW(S, JSON, telemetry, "clocks, power, temperature", .null = "not read") \
     KEPT_ROWS(KEPT_FIELD, S, AT) \
-    AT(S, NUMBER, "energy_resolution_j", pass.energy_resolution_j, "energy used during one step of the counter", \
+    AT(S, NUMBER, "energy_resolution_j", pass.energy_resolution_j, "energy used per step of the counter", \
        .unit = "J", .is_optional = 1)
 #define SERVED_RUN_ROWS(ROW, AT, S) \
     ANY_RUN_ROWS(ROW, AT, S) \
@@ -235,7 +235,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     AT(S, TEXT, "finish_reason", finish_reason, "why the answer ended: stop, length, ...", .null = "not reported") \
     AT(S, TEXT, "reasoning", reasoning, "reasoning text before the answer", .null = "none") \
     AT(S, JSON, "timings", timings, "the server's own times, under its names", .null = "none reported") \
-    AT(S, TRUTH, "is_streamed", is_streamed, "false: the answer came in one body") \
+    AT(S, TRUTH, "is_streamed", is_streamed, "false: the answer came in a single response body") \
     AT(S, TRUTH, "is_new_connection", is_new_connection, "the times include the time to connect") \
     AT(S, INT, "http_status", http_status, "status of the response", .most = 999) \
     AT(S, INT, "attempts", attempts, "number of attempts; above 1: it was sent again", .least = 1, .most = INT32_MAX)
@@ -243,8 +243,8 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     AT(S, INT, #key, key, words, .most = INT32_MAX, .null = "not reported by the server")
 #define USAGE_ROWS(AT, S) \
     USAGE_TOKENS(S, AT, prompt_tokens, "prompt tokens, image and text together") \
-    USAGE_TOKENS(S, AT, completion_tokens, "tokens of the answer") \
-    USAGE_TOKENS(S, AT, image_tokens, "image tokens of the prompt") \
+    USAGE_TOKENS(S, AT, completion_tokens, "tokens in the answer") \
+    USAGE_TOKENS(S, AT, image_tokens, "image tokens in the prompt") \
     USAGE_TOKENS(S, AT, cached_tokens, "prompt tokens read from a cache") \
     USAGE_TOKENS(S, AT, reasoning_tokens, "reasoning tokens in the answer")
 /* A run without stage times and one with them. */
@@ -255,24 +255,24 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     AT(S, TRUTH, "bare_first", bare_first, "the run without stage times was first")
 #define BARE_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
-    AT(S, OBJECT, "bare", pair, "the two runs, made in random order", .of = &BARE_PAIR) \
+    AT(S, OBJECT, "bare", pair, "the two runs, in random order", .of = &BARE_PAIR) \
     SESSION_OF_ROWS(ROW, S)
 /* A token count is 0 if its request was not made. */
 #define TWINS_REASON(ROW, S) \
-    ROW(S, TEXT, reason, "why there are no pairs, or fewer than requested", .null = "all pairs were made")
+    ROW(S, TEXT, reason, "why there are no pairs, or fewer than requested", .null = "all pairs were measured")
 #define TWINS_PAIRS(ROW, S) \
     ROW(S, OBJECTS, pairs, "the pairs, in the order in which they ran", .of = &TWIN_PAIR, FIELD_COUNT_AT(S, count))
 #define TWINS_OBJECT_ROWS(ROW, S) \
-    ROW(S, TEXT, method, "exact: older files that dropped pairs with unequal numbers of tokens", \
+    ROW(S, TEXT, method, "exact: older files, which dropped pairs with unequal numbers of tokens", \
         .choices = "exact|adjusted") \
     TWINS_REASON(ROW, S) \
-    ROW(S, INT, prompt_tokens, "prompt tokens of the image request", .most = INT32_MAX) \
+    ROW(S, INT, prompt_tokens, "prompt tokens in the image request", .most = INT32_MAX) \
     ROW(S, INT, image_tokens, "prompt_tokens minus the tokens of the question without the image", \
         .least = -INT32_MAX, .most = INT32_MAX) \
     TWINS_PAIRS(ROW, S)
 #define TWINS_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
-    AT(S, OBJECT, "twins", twins, "pairs of requests: with the image, and with a text of the same number of tokens", \
+    AT(S, OBJECT, "twins", twins, "pairs of requests: with the image, and with a text of equal prompt length", \
        .of = &TWINS_OBJECT) \
     SESSION_OF_ROWS(ROW, S)
 /* A request with an image and one with a text of equal prompt length: server/checks/twins.h. NaN and -1 mean null. */
@@ -291,8 +291,8 @@ struct twin_pair {
     TWIN_MS(S, AT, upload_ms, "time from the first to the last byte of the image request", "not known") \
     TWIN_MS(S, AT, image_prompt_ms, "prompt time with the image by the server's clock", "not reported") \
     TWIN_MS(S, AT, text_prompt_ms, "prompt time with the text by the server's clock", "not reported") \
-    TWIN_CHUNK(S, AT, image_chunk_ms, "time to the first part of the stream with the image") \
-    TWIN_CHUNK(S, AT, text_chunk_ms, "time to the first part of the stream with the text") \
+    TWIN_CHUNK(S, AT, image_chunk_ms, "time to the first chunk of the stream with the image") \
+    TWIN_CHUNK(S, AT, text_chunk_ms, "time to the first chunk of the stream with the text") \
     AT(S, INT, "image_tokens", image_tokens, "prompt tokens with the image", .most = INT32_MAX) \
     AT(S, INT, "text_tokens", text_tokens, "prompt tokens with the text", .most = INT32_MAX) \
     AT(S, INT, "floor_tokens", floor_tokens, "prompt tokens with the text of a few tokens", .most = INT32_MAX) \
@@ -312,11 +312,11 @@ struct fidelity {
 };
 #define DIVERGENCE_ROWS(AT, S) \
     AT(S, NUMBER, "kl_divergence", nats, "KL divergence at a position; on a server: the lower bound", .unit = "nats", \
-       .null = "infinite: the most likely tokens of one have probability 0 in the other") \
+       .null = "infinite: the most likely tokens of one distribution have probability 0 in the other") \
     AT(S, NUMBER, "at_most", at_most, "server only: the upper bound", .unit = "nats", .is_optional = 1)
 #define FIDELITY_OBJECT_ROWS(AT, S) \
     AT(S, TEXT, "baseline", baseline, "configuration or folder whose answer is followed") \
-    AT(S, TEXT, "reason", reason, "why nothing, or only a part, was compared", .null = "everything was compared") \
+    AT(S, TEXT, "reason", reason, "why the comparison is missing or partial", .null = "everything was compared") \
     AT(S, INT, "positions", positions, "tokens of the baseline's answer that were compared", .most = INT32_MAX) \
     AT(S, INT, "top1_count", top1_count, "positions where both have the same most likely token", .most = INT32_MAX) \
     AT(S, TRUTH, "answers_equal", answers_equal, "the greedy answers are equal", .null = "not compared") \
@@ -337,7 +337,7 @@ struct fidelity {
 #define DONE_ROWS(ROW, ELSE, S) \
     POINT_ROWS(ROW, S) \
     ROW(S, INT, done, "number of runs", .least = 1, .most = LINE_RUNS_MAX) \
-    ROW(S, TEXT, stop, "what ended the runs", .choices = "runs|interval|box|max") \
+    ROW(S, TEXT, stop, "why the runs ended", .choices = "runs|interval|box|max") \
     ROW(S, INT, retries, "requests repeated after a device error", .most = INT32_MAX) \
     ELSE(JSON, "sizes", "values derived from the layout of the image")
 #define FAILED_ROWS(ROW, ELSE, S) \
@@ -374,9 +374,9 @@ struct fidelity {
     ROW(S, INT, actual_vision_tokens, \
         "vision tokens in the sequence; on a server: by the server's count", .column = COLUMN_VISION_TOKENS, \
         .most = INT32_MAX, .null = "no image") \
-    ROW(S, INT, num_images, "images of the request, if there are several", \
+    ROW(S, INT, num_images, "number of images in the request, if there are several", \
         .column = COLUMN_IMAGES, .least = 2, .most = INT32_MAX, .is_optional = 1) \
-    ROW(S, INT, num_views, "several images: views of all of them", \
+    ROW(S, INT, num_views, "several images: total number of views", \
         .column = COLUMN_VIEWS_OF_IMAGES, .least = 1, .most = INT32_MAX, .is_optional = 1) \
     SEVERAL_ROW(ROW, S, vision_tokens_of_images, "several images: vision tokens of each", .unit = NULL) \
     ROW(S, INT, input_text_tokens, "text tokens in the prompt: sequence without image tokens and BOS", \
@@ -386,13 +386,13 @@ struct fidelity {
     ROW(S, INT, total_sequence_length, \
         "prompt positions", .column = COLUMN_PROMPT, .most = INT32_MAX, .null = "not known") \
     ROW(S, TEXT, activations_used, \
-        "input type of int8 and int4 weights in prefill and vision; not written without such weights", \
+        "activation type for int8 and int4 weights in prefill and vision; not written without such weights", \
         .choices = "bf16|int16|int8", .is_optional = 1) \
     ROW(S, INT, kept_vision_tokens, \
         "with --prune_list: image tokens kept after the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
         .most = INT32_MAX, .is_optional = 1) \
     ROW(S, NUMBER, mean_sequence_length, \
-        "with --prune_list: rows of the prefill, mean over the decoder blocks", .column = COLUMN_SEQUENCE, \
+        "with --prune_list: prefill rows, averaged over the decoder blocks", .column = COLUMN_SEQUENCE, \
         .most = INT32_MAX, \
         .is_optional = 1) \
     ROW(S, INT, kv_cache_bytes, \
@@ -404,7 +404,7 @@ struct fidelity {
     CHOICE_ROWS(ROW, S)
 /* What a policy chose for a sample. */
 #define CHOICE_ROWS(ROW, S) \
-    ROW(S, TEXT, chosen_config, "with --choices: the configuration of the grid that ran, by the name of its file", \
+    ROW(S, TEXT, chosen_config, "with --choices: file name of the grid configuration that ran", \
         .is_optional = 1) \
     ROW(S, NUMBER, overhead_ms, \
         "with --choices: the policy's overhead_ms; T_total and TTFT include it; the stages and unaccounted do not", \
@@ -413,7 +413,7 @@ struct fidelity {
     AT(S, OBJECT, "sent_image", sent_image, "server only: the image as sent", .of = &SENT_IMAGE, \
        .is_pointer = 1, .null = "text only, several images, or nothing could be sent") \
     ROW(S, INT, num_sent_images, \
-        "server only: images of the request, if there are several", .column = COLUMN_IMAGES, .least = 2, \
+        "server only: number of images in the request, if there are several", .column = COLUMN_IMAGES, .least = 2, \
         .most = INT32_MAX, .is_optional = 1) \
     ROW(S, INT, sent_bytes, "server only, several images: size of all files", \
         .unit = "bytes", .column = COLUMN_IMAGE_BYTES, .least = 1, .most = INT64_MAX, .is_optional = 1) \
@@ -449,7 +449,7 @@ struct fidelity {
         .null = "no request") \
     ROW(S, NUMBER, offered_per_s, "requests due per second in the window", .unit = "requests/s", \
         .null = "one request") \
-    ROW(S, NUMBER, completed_per_s, "answers completed per second in the window, including those of ramps", \
+    ROW(S, NUMBER, completed_per_s, "answers completed per second in the window, including those during ramps", \
         .unit = "requests/s", .null = "one request") \
     ROW(S, NUMBER, mean_in_flight, "mean number of requests in flight in the window", .null = "one request") \
     ROW(S, NUMBER, client_cpu_percent, "share of the block in which this client's thread ran", .digits = 1, \
@@ -475,7 +475,7 @@ struct fidelity {
     ROW(S, NUMBER, device_ms, "time between the stage's boundaries", .unit = "ms", .null = "not timed") \
     ROW(S, NUMBER, kernel_ms, "total time of its kernels, matrix products and copies", .unit = "ms", \
         .null = "not timed") \
-    ROW(S, NUMBER, idle_share, "share of device_ms between the kernels", .null = "device_ms is 0") \
+    ROW(S, NUMBER, idle_share, "share of device_ms spent between kernels", .null = "device_ms is 0") \
     ELSE(JSON, "parts", "kernel_ms by part of the model, for parts that took time")
 /* The machine's state during the runs whose lines start at `from` or later and precede this line. */
 #define FIELD_HERE(member) member
@@ -488,7 +488,7 @@ struct fidelity {
     AT(S, NUMBER, "other_cpu_percent", in(other_cpu_percent), \
        "share of all CPU time used by other processes and the kernel; coarse ticks can make it negative", \
        .digits = 1, .null = "not known") \
-    AT(S, INT_RANGE, "frequency_mhz", in(mhz_low), "[lowest, highest] frequency of a CPU", .most = INT32_MAX, \
+    AT(S, INT_RANGE, "frequency_mhz", in(mhz_low), "[lowest, highest] CPU frequency", .most = INT32_MAX, \
        .null = "not reported")
 #define NOISE_LINE_ROWS(ROW, AT, S) \
     ROW(S, INT, from, "byte offset of the first line that it covers", .most = INT64_MAX) \
@@ -517,16 +517,16 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 
 /* ---- a row of per_sample_results */
 #define ROW_HEAD_ROWS(ROW, S) \
-    ROW(S, INT, sample_id, "0-based line number in the data set; other engines may write a text", .most = INT64_MAX) \
+    ROW(S, INT, sample_id, "0-based line number in the data set; other engines may write a string", .most = INT64_MAX) \
     ROW(S, TEXT, status, "failed: nothing in this row was measured", .choices = "ok|failed") \
     ROW(S, TEXT, reason, "why the sample failed", .null = "it did not fail")
 /* servers do not report whether their count includes the end token */
 #define TOKENS_ROWS(ROW, S) \
-    ROW(S, INT, output_tokens, "new tokens, including an end token", .most = INT32_MAX, .null = "not measured", \
+    ROW(S, INT, output_tokens, "new tokens, including any end token", .most = INT32_MAX, .null = "not measured", \
         .column = COLUMN_OUTPUT_TOKENS) \
     ROW(S, INT, content_tokens, \
         "new tokens without the end token", .most = INT32_MAX, .null = "not measured, or a server") \
-    ROW(S, TRUTH, ends_with_eos, "the model ended its answer", .null = "not known")
+    ROW(S, TRUTH, ends_with_eos, "the answer ended with an end token", .null = "not known")
 /* With --baseline. */
 #define FIDELITY_NUMBER(S, ROW, key, ...) \
     ROW(S, NUMBER, key, __VA_ARGS__, .is_optional = 2, .null = "see fidelity_reason", .most = FIELD_MS_MAX)
@@ -558,7 +558,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
                     .unit = "nats", .least = -FIELD_MS_MAX, .column = COLUMN_BASELINE_MARGIN) \
     ROW(S, INT, fidelity_tokens, "tokens of the baseline's answer that were compared", \
         .most = INT32_MAX, .is_optional = 2, .null = "none", .column = COLUMN_FIDELITY_TOKENS) \
-    ROW(S, TEXT, fidelity_reason, "why nothing, or only a part, was compared", \
+    ROW(S, TEXT, fidelity_reason, "why the comparison is missing or partial", \
         .is_optional = 2, .null = "everything was compared")
 /* unparsed: the reference guesses an option for such an answer; here the answer scores 0 */
 #define ANSWER_ROWS(ROW, S) \
@@ -576,7 +576,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, TRUTH, answers_equal_over_runs, "all runs gave the same tokens", .null = "not measured") \
     ROW(S, TEXT, prompt, "text that was tokenized", .null = "none")
 #define MEASURED_ROWS(ROW, S) \
-    ROW(S, TEXT, stop, "what ended the runs", .choices = "runs|interval|box|max", .null = "failed") \
+    ROW(S, TEXT, stop, "why the runs ended", .choices = "runs|interval|box|max", .null = "failed") \
     ROW(S, INT, num_runs, "timed runs", .most = LINE_RUNS_MAX) \
     ROW(S, NUMBER, T_total_p50, "median of T_total over the runs", .unit = "ms", .most = FIELD_MS_MAX, \
         .null = "not measured") \
@@ -601,8 +601,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, INT, attempts, "number of attempts; above 1: it was sent again, and the last attempt was timed", \
         .least = 1, .most = INT32_MAX) \
     ROW(S, TRUTH, new_connection, "the times include the time to connect") \
-    ROW(S, TRUTH, streamed, "false: the answer came in one body, so TTFT is not known") \
-    ROW(S, NUMBER, sent_ms, "0, from which times count: the first byte sent; in older files, T_client_delay", \
+    ROW(S, TRUTH, streamed, "false: the answer came in a single response body, so TTFT is not known") \
+    ROW(S, NUMBER, sent_ms, "0: times count from the first byte sent; in older files, T_client_delay", \
         .unit = "ms", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, headers_ms, "response headers received", .unit = "ms", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, first_output_ms, "first piece that is not reasoning", \
@@ -617,7 +617,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define RESULT_ROWS(ROW, S) \
     ROW(S, TEXT, schema, "name and version of this layout", .choices = RESULT_SCHEMA) \
     ROW(S, TEXT, plan, \
-        "fingerprint of all that determines which points are measured; all files in a folder have the same one") \
+        "fingerprint of everything that determines the measured points; all files in a folder have the same one") \
     ROW(S, TEXT, status, \
         "complete: every sample has a row; complete with failures: some rows have status failed; partial: samples " \
         "are missing (merge --partial)", .choices = "complete|complete with failures|partial", .is_read = 1) \
@@ -646,7 +646,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     HEAD_NUMBER(S, ROW, accuracy_std, \
                 "population standard deviation of the scores: spread, not an error bar", FIELD_MS_MAX, \
                 "no row has a score") \
-    ROW(S, TEXT, accuracy_metric, "scoring rule, see vlmprof score --help", .is_read = 1) \
+    ROW(S, TEXT, accuracy_metric, "scoring rule; see vlmprof score --help", .is_read = 1) \
     ROW(S, TEXT, accuracy_from, "vlmprof score --scores: name and SHA-256 of the file with the scores", \
         .is_optional = 1, .null = "scored by the rule", .is_read = 1) \
     HEAD_COUNT(S, ROW, accuracy_count, "rows with a score") \
@@ -659,7 +659,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     HEAD_COUNT(S, ROW, num_unparsed, "answers that name no option; they score 0") \
     HEAD_COUNT(S, ROW, num_truncated, "answers without an end token within max_new_tokens") \
     HEAD_COUNT(S, ROW, num_empty, "answers that are empty after cleaning") \
-    HEAD_NUMBER(S, ROW, selected_crops_mean, "mean crops of an image, without the global view", \
+    HEAD_NUMBER(S, ROW, selected_crops_mean, "mean number of crops per image, without the global view", \
                 FIELD_MS_MAX, "not known") \
     HEAD_NUMBER(S, ROW, selected_crops_std, "population standard deviation of the crops", FIELD_MS_MAX, "not known")
 /* With --baseline, over all rows. */
@@ -702,11 +702,11 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, TEXT, fidelity_reason, "why a part was not compared, from the first such row", \
         .is_optional = 2, .null = "everything was compared", .is_read = 1)
 #define RESULT_VISION_ROWS(ROW, S) \
-    HEAD_NUMBER(S, ROW, target_vision_tokens_mean, "mean of requested vision tokens", FIELD_MS_MAX, \
+    HEAD_NUMBER(S, ROW, target_vision_tokens_mean, "mean requested vision tokens", FIELD_MS_MAX, \
                 "no row has an image") \
     HEAD_NUMBER(S, ROW, target_vision_tokens_std, \
                 "population standard deviation of requested vision tokens", FIELD_MS_MAX, "no row has an image") \
-    HEAD_NUMBER(S, ROW, actual_vision_tokens_mean, "mean vision tokens in the sequence", FIELD_MS_MAX, "not known") \
+    HEAD_NUMBER(S, ROW, actual_vision_tokens_mean, "mean vision tokens per sequence", FIELD_MS_MAX, "not known") \
     HEAD_NUMBER(S, ROW, actual_vision_tokens_std, \
                 "population standard deviation of vision tokens in the sequence", FIELD_MS_MAX, "not known") \
     ROW(S, INT, max_crops, "maximum number of crops in the configuration", .least = 1, \
@@ -727,7 +727,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define RESULT_TIME_ROWS(ROW, S) \
     ROW(S, TEXT, measured_from, "end of the first run, UTC, ISO 8601", .null = "nothing was measured", .is_read = 1) \
     ROW(S, TEXT, measured_to, "end of the last run, UTC, ISO 8601", .null = "nothing was measured", .is_read = 1) \
-    HEAD_COUNT(S, ROW, sessions, "number of program starts that measured rows of this file")
+    HEAD_COUNT(S, ROW, sessions, "number of sessions (program starts) that measured rows of this file")
 #define TOOL_COST_ROWS(ROW, S) \
     ROW(S, NUMBER, stamps_per_request, "time stamps or events per request", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, stamp_cost_ns, "cost of one time stamp or event, measured in the session", .unit = "ns", \
@@ -759,7 +759,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(OBJECT, "model_shape", "dimensions of the model, from its checkpoint", .of = &MODEL_SHAPE, \
          .null = "a server, or a journal of an older version") \
     ELSE(INTS, "active_block_indices", "0-based indices of the blocks that run, ascending", .null = "a server") \
-    ELSE(TEXT, "endpoint_api", "server only: API of the requests", .is_optional = 1, \
+    ELSE(TEXT, "endpoint_api", "server only: API used for the requests", .is_optional = 1, \
          .choices = VP_CHAT_APIS(API_FIRST, API_NEXT)) \
     ELSE(TEXT, "family", "server only: model family whose rule counts image tokens", .is_optional = 1, \
          .null = "no --family") \
@@ -782,14 +782,14 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(NUMBER, "high", "upper end of this range", .unit = "ms", .null = "fewer than 5 usable pairs") \
     ELSE(NUMBER, "level", "confidence level of this interval", .most = 1, .null = "fewer than 5 usable pairs") \
     ELSE(TEXT, "basis", \
-         "the time that is compared: TTFT; if an answer had no text, the first part of the stream or the " \
+         "the time that is compared: TTFT; if an answer had no text, the first chunk of the stream or the " \
          "server's own prompt time; older files: TTFT", .choices = "TTFT|first_chunk|server_prompt_ms", \
          .is_optional = 1) \
     ELSE(TEXT, "method", "adjusted: pairs with unequal numbers of tokens are corrected by ms_per_token", \
          .choices = "exact|adjusted") \
     ELSE(INT, "pairs", "usable pairs") \
     ELSE(INT, "pairs_adjusted", "usable pairs that were corrected") \
-    ELSE(INT, "pairs_cached", "pairs dropped: half of a prompt or more came from a cache") \
+    ELSE(INT, "pairs_cached", "pairs dropped: at least half of a prompt came from a cache") \
     ELSE(INT, "pairs_unequal", "pairs dropped: their numbers of tokens differ") \
     ELSE(INT, "pairs_silent", "pairs dropped: an answer had no text") \
     OUTSIDE_MS(ELSE, "TTFT_image", "median TTFT with the image", "no usable pair") \
@@ -797,21 +797,22 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     OUTSIDE_MS(ELSE, "floor_ms", "median TTFT with a text of a few tokens", "no usable pair") \
     OUTSIDE_MS(ELSE, "upload_ms", "median time from the first to the last byte of the image request", "not known") \
     ELSE(NUMBER, "ms_per_token", "cost of a text token", .unit = "ms", .null = "nothing was corrected") \
-    ELSE(OBJECT, "first_chunk_ms", "median time to the first part of the stream", .unit = "ms", .of = &SERVER_TIME, \
+    ELSE(OBJECT, "first_chunk_ms", "median time to the first chunk of the stream", .unit = "ms", .of = &SERVER_TIME, \
          .null = "not known", .is_optional = 1) \
     ELSE(OBJECT, "server_prompt_ms", "median time of the prompt by the server's own clock", .unit = "ms", \
          .of = &SERVER_TIME, .null = "not reported") \
-    ELSE(INT, "prompt_tokens", "prompt tokens of the image request", .null = "several samples") \
+    ELSE(INT, "prompt_tokens", "prompt tokens in the image request", .null = "several samples") \
     ELSE(INT, "image_tokens", "prompt_tokens minus the tokens of the question without the image", \
          .null = "several samples")
 #define OUTSIDE_WORDS \
-    "server only: TTFT of the image request minus that of a text with equally many prompt tokens, in pairs"
+    "server only: TTFT of the image request minus that of a text request with the same number of prompt tokens, in " \
+    "pairs"
 #define COUNTS_OF_RESULT_ROWS(ELSE) \
     ELSE(JSON, "selected_crops_distribution", "number of crops -> rows with that number") \
     ELSE(JSON, "first_difference_distribution", "with --baseline: index of the first token that differs -> rows", \
          .is_optional = 1) \
-    ELSE(OBJECT, "stops", "number of points by what ended their runs", .of = &STOPS) \
-    ELSE(INT, "num_cached_runs", "server only: runs in which half of the prompt or more came from its cache", \
+    ELSE(OBJECT, "stops", "number of points, by the reason their runs ended", .of = &STOPS) \
+    ELSE(INT, "num_cached_runs", "server only: runs in which at least half of the prompt came from its cache", \
          .is_optional = 1) \
     ELSE(INT, "num_dropped_image_runs", "server only: runs with image_dropped", .is_optional = 1) \
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS ", over the request pairs of all samples", .of = &OUTSIDE, \
@@ -873,7 +874,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(JSON, "latency_stats", "same as aggregate_stats; the reference implementation's scripts read this name") \
     ELSE(JSON, "statistics", "statistics of every time and share, by key: over_samples (of the samples' means " \
                              "over their runs) and over_runs (of individual runs)") \
-    ELSE(OBJECTS, "per_sample_results", "one row per sample, ascending by sample_id")
+    ELSE(OBJECTS, "per_sample_results", "one row per sample, sorted by sample_id")
 #define AGGREGATE_ROWS(ELSE) \
     ELSE(NUMBER, "vision_tokens_mean", "mean of actual_vision_tokens", .most = FIELD_MS_MAX, .null = "not known") \
     ELSE(NUMBER, "vision_tokens_std", "population standard deviation of actual_vision_tokens", \
@@ -893,9 +894,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(NUMBER, "bytes", "total size of the operands, each counted once per launch", .most = INT64_MAX, \
          .null = "a host stage")
 #define ROW_TIMES_ROWS(ELSE) \
-    ELSE(NUMBER, "energy_resolution_j", "energy that the GPU used during one step of the counter", .unit = "J", \
+    ELSE(NUMBER, "energy_resolution_j", "energy that the GPU used per step of the counter", .unit = "J", \
          .most = FIELD_MS_MAX, .is_optional = 1) \
-    ELSE(JSON, "metadata", "the members of the data set's record") \
+    ELSE(JSON, "metadata", "the fields of the data set's record") \
     ELSE(JSON, "stages", "mean over the runs of device_ms, or of wall_ms for host stages; null: did not run", \
          .unit = "ms") \
     ELSE(JSON, "stage_detail", "details of each stage, means over the runs") \
@@ -912,7 +913,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define ROW_SERVED_ROWS(ELSE) \
     ELSE(OBJECT, "usage", "server only: token counts of the first run", .of = &USAGE) \
     ELSE(LIST, "itl", "server only: one list per run, times between consecutive pieces of the answer", .unit = "ms") \
-    ELSE(TRUTH, "image_dropped", "server only: a run has image_dropped", .is_optional = 1, \
+    ELSE(TRUTH, "image_dropped", "server only: at least one run has image_dropped", .is_optional = 1, \
          .null = "text only, or not known") \
     ELSE(OBJECTS, "served_runs", "server only: details of each run", .of = &SERVED_RESULT) \
     ELSE(OBJECT, "twins", "server only: this sample's pairs, from which T_image_outside is computed", \

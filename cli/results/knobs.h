@@ -76,7 +76,7 @@ struct vp_model_config;
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, \
         .option = "vision_weights", \
         .usual = "bf16") \
-    ROW(ACTIVATIONS, "activations", "--activations: input type of int8 and int4 weights in prefill and vision", \
+    ROW(ACTIVATIONS, "activations", "--activations: activation type for int8 and int4 weights in prefill and vision", \
         (OPTION_ACTIVATIONS(TEXTS, "KIND...", NULL, NULL, "; every point of the grid runs with each of these"),), \
         (OPTION_ACTIVATIONS(CHOICE, "KIND", "auto", ACTIVATIONS_NAMES, ""),), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "activations", .axis_key = "activations", \
@@ -109,7 +109,7 @@ struct vp_model_config;
 
 /* The load on a server. Files have it in "knobs"; data/variants.c reads the options. */
 #define KNOB_LOAD_ROWS(ROW) \
-    ROW(RATE, "request_rate", "server only: requests/s of an open loop", \
+    ROW(RATE, "request_rate", "server only: requests per second in an open loop", \
         ({"request_rate_list", TEXTS, "R...", NULL, 0, 0, NULL, \
           "requests per second, sent when they are due (open loop); each configuration is measured at each rate", \
           .needs = "endpoint", .excludes = "concurrency_list twins baseline stop_half_width"},), (), \
@@ -117,7 +117,7 @@ struct vp_model_config;
         .in_knobs = 1, .in_name = "rate", .in_setting = "rate=") \
     ROW(CONCURRENCY, "concurrency", "server only: requests in flight in a closed loop", \
         ({"concurrency_list", COUNTS, "N...", NULL, 1, 10000, NULL, \
-          "requests in flight at all times (closed loop); each configuration is measured at each number", \
+          "requests in flight at all times (closed loop); each configuration is measured at each concurrency", \
           .needs = "endpoint", .excludes = "twins baseline stop_half_width"},), (), \
         .type = KNOB_IS_JSON, .axis = "concurrency", .axis_key = "concurrency", \
         .in_knobs = 1, .in_name = "conc", .in_setting = "conc=")

@@ -145,14 +145,14 @@ const char *served_lacks(const struct pass_result *run, int metric) {
     if (metric == METRIC_TOTAL || isfinite(server_ms_of(served, metric))) return NULL;
     if (metric != METRIC_TTFT && metric != METRIC_DECODE && metric != METRIC_PER_TOKEN)
         return "only the device that runs the model knows";
-    if (!served->is_streamed) return "the answer came in one body, so its first token cannot be timed";
+    if (!served->is_streamed) return "the answer came in a single response body, so its first token cannot be timed";
     if (served->first_ns < 0) return "the answer is empty";
     if (metric == METRIC_TTFT) return NULL;
     if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 0)
         return "the server does not report how many tokens it generated";
-    if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 2) return "one token has no decode steps";
+    if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 2) return "a single token has no decode steps";
     if (served->piece_count < 2) return "the answer came in one piece";
-    return is_buffered(served) ? "all pieces came at once: the answer was buffered on its way" : NULL;
+    return is_buffered(served) ? "all pieces arrived at once: the answer was buffered on the way" : NULL;
 }
 static double served_metric(const struct pass_result *run, int metric) {
     const struct served *served = run->served;

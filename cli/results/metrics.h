@@ -45,7 +45,7 @@ struct pass_result {
     char *answer;          /* malloc'ed; it may contain NULs, so answer_bytes is its length */
     size_t answer_bytes;
     int64_t engine_begin_ns; /* the clock at the start of the engine; only if launches were recorded */
-    /* for a GPU that counts energy; the resolution is the energy used during one step of the counter */
+    /* for a GPU that counts energy; the resolution is the energy used per step of the counter */
     double energy_resolution_j; /* NaN for others, and if not known */
     double kept[KEPT_COUNT];    /* NaN: none */
 };

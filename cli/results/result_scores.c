@@ -195,7 +195,7 @@ static int read_line(struct score_job *job, const vp_json *json, int64_t number)
     if (line.is_sample_id) id = vp_json_get(json, 0, "sample_id");
     if (!node_is(json, id, VP_JSON_NUMBER) && !node_is(json, id, VP_JSON_STRING))
         return complain(EXIT_INPUT, "%s: line %lld: expected {\"id\": .., \"score\": ..}; \"id\" must be a number or a "
-                                    "text", path, (long long)number);
+                                    "string", path, (long long)number);
     line.score = node_number(json, vp_json_get(json, 0, "score"));
     if (!(line.score >= 0 && line.score <= 1))
         return complain(EXIT_INPUT, "%s: line %lld: \"score\" must be a number from 0 to 1", path, (long long)number);
@@ -279,7 +279,7 @@ static int settle_meaning(const struct score_job *job, int *are_own) {
                ? 0
                : complain(EXIT_INPUT, "%s: line %lld: %.80s is the id of one sample and the sample_id of another, and "
                                       "other lines have ids of both kinds: write \"sample_id\" instead of \"id\" where "
-                                      "it is meant", job->request->file, (long long)both->number, both->name);
+                                      "that is meant", job->request->file, (long long)both->number, both->name);
 }
 /* Gives a line's score to its rows. Returns 0 or an exit code. */
 static int match_line(struct score_job *job, size_t index, int are_own) {

@@ -74,9 +74,9 @@ static void caption_add(struct captions *captions, struct caption_row *row, stru
     if (is_words) {
         if (!scoring_can_read_list(scoring, 0, json, vp_json_get(json, object, "references_tokenised"),
                                    &scoring->sample.references, &scoring->sample.reference_count))
-            trouble = "the references must be texts";
+            trouble = "the references must be strings";
     } else trouble = scoring_read(scoring, VP_SCORE_CAPTION_JACCARD, json, object);
-    if (!candidate) trouble = "the row's prediction is not a text";
+    if (!candidate) trouble = "the row's prediction is not a string";
     if (!trouble && !scoring->sample.reference_count) trouble = "the row has no references to compare with";
     row->trouble = trouble;
     if (trouble) return;

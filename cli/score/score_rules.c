@@ -247,7 +247,7 @@ static const char *read_row(struct scoring *scoring, int metric, const vp_json *
     if (!has_value(json, 0, "prediction")) prediction_key = has_value(json, 0, "text") ? "text" : "pred";
     scoring->sample.prediction = scoring_own(scoring, node_text(json, vp_json_get(json, 0, prediction_key)));
     trouble = scoring_read(scoring, metric, json, 0);
-    return scoring->sample.prediction ? trouble : "the row's prediction is not a text";
+    return scoring->sample.prediction ? trouble : "the row's prediction is not a string";
 }
 /* Scores one line of the input and writes its row. For an invalid line, the row has a reason instead of a score. */
 static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring,
@@ -425,14 +425,14 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         char few[200];
         tally_print(&job->tally, job->name);
         if (job->empty_count)
-            print_note("vlmprof: %zu row%s an empty list of references: their 0 counts in the mean\n", job->empty_count,
+            print_note("vlmprof: %zu row%s an empty list of references: each scores 0 in the mean\n", job->empty_count,
                        job->empty_count == 1 ? " has" : "s have");
         if (job->few_count)
             print_note("vlmprof: %s\n",
                        few_answers_text((vp_score_metric)rule->metric, job->few_count, few, sizeof few));
         if (job->whole_count)
-            print_note("vlmprof: %zu row%s one text, not a list of references: vqa_seed compares the whole text, so an "
-                       "equal one scores 1; in a list, [\"TEXT\"], it is one person's answer and scores 1/3\n",
+            print_note("vlmprof: %zu row%s a string, not a list of references: vqa_seed compares the whole string, so "
+                       "an exact match scores 1; in a list, [\"TEXT\"], it is one person's answer and scores 1/3\n",
                        job->whole_count, job->whole_count == 1 ? " has" : "s have");
     }
     if (!code && job->bad_lines)

@@ -127,13 +127,13 @@ static const char *read_options(struct scoring *scoring, const vp_json *json, ui
     if (!bad && has_value(json, object, "option_names")
         && !scoring_can_read_list(scoring, 2, json, vp_json_get(json, object, "option_names"), &sample->option_names,
                                   &sample->option_name_count))
-        return "\"option_names\" must be texts";
+        return "\"option_names\" must be strings";
     return bad;
 }
 /* Reads the references from the first key that has them. Returns NULL or the error in them. */
 static const char *read_references(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
     static const char *const keys[] = {"answer", "references", "reference", "answers", "captions", "answer"};
-#define WRONG(key) "\"" key "\" must be a text, a number or a list of them"
+#define WRONG(key) "\"" key "\" must be a string, a number or a list of these"
     static const char *const wrong[] = {WRONG("answer"),  WRONG("references"), WRONG("reference"),
                                         WRONG("answers"), WRONG("captions"),   WRONG("answer")};
     vp_score_sample *sample = &scoring->sample;
@@ -234,7 +234,7 @@ void tally_print(const struct tally *tally, const char *metric) {
     if (interval) print_note(", 95 %% interval %.6f to %.6f (%s)", low, high, interval);
     if (tally->unscored_count) print_note("; %lld without a score", (long long)tally->unscored_count);
     if (tally->unparsed_count)
-        print_note("; %lld answer%s the rule could not read (0 in the mean)", (long long)tally->unparsed_count,
+        print_note("; %lld answer%s that the rule could not read (scored 0)", (long long)tally->unparsed_count,
                    plural_s(tally->unparsed_count));
     if (tally->nearest_count)
         print_note("; %lld name%s no option: the rule guessed the nearest one", (long long)tally->nearest_count,

@@ -159,7 +159,7 @@ static int block_loop(struct block *block) {
         }
         if (now_ns - block->shown_ns < PROGRESS_NS) continue;
         block->shown_ns = now_ns;
-        show_progress("%s: %zu of %zu requests ended, %zu in flight", block->work->words, block->ended,
+        show_progress("%s: %zu of %zu requests finished, %zu in flight", block->work->words, block->ended,
                       block->work->count, block->in_flight);
     }
     return code ? code : interrupted ? EXIT_INTERRUPTED : 0;

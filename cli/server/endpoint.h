@@ -10,7 +10,7 @@
 
 #define OPTION_ENDPOINT \
     {"endpoint", TEXT, "URL", NULL, 0, 0, NULL, \
-     "server to measure, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one", \
+     "URL of the server, with or without /v1 (vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one)", \
      .is_required = 1}
 #define OPTION_ENDPOINT_MODEL \
     { "endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name for the model (default: its only model)" }
@@ -23,7 +23,7 @@
     {"endpoint_api", CHOICE, "API", "chat", 0, 0, VP_CHAT_APIS(ENDPOINT_API_FIRST, ENDPOINT_API_NEXT), \
      VP_CHAT_APIS(ENDPOINT_API_TEXT, ENDPOINT_API_TEXT_NEXT)}, \
     {"api_key_env", TEXT, "NAME", "OPENAI_API_KEY", 0, 0, NULL, \
-     "environment variable with the server's API key, if there is one"}, \
+     "environment variable with the server's API key, if it needs one"}, \
     {"api_key_file", TEXT, "FILE", NULL, 0, 0, NULL, "file whose first line is the API key", \
      .excludes = "api_key_env"}, \
     {"ca_file", TEXT, "FILE", NULL, 0, 0, NULL, "trusted CA certificates (PEM), for a server with a private CA"}, \

@@ -145,7 +145,7 @@ int launch_wait(const struct launch_settings *settings, struct launched_server *
     const struct timespec pause = {0, POLL_NS};
     while (!interrupted) {
         if (server && !launch_is_alive(server)) {
-            snprintf(reason, capacity, "the server ended before %.200s answered", settings->ready);
+            snprintf(reason, capacity, "the server exited before %.200s answered", settings->ready);
             add_last_lines(server->log, reason, capacity);
             return EXIT_DEVICE;
         }

@@ -19,7 +19,7 @@ static vp_result picture_measure(struct picture *picture, vp_error *error) {
     const vp_result result = any_image_size((const uint8_t *)picture->bytes, picture->byte_count, &picture->width_px,
                                             &picture->height_px, error);
     if (result != VP_OK || has_image_size(picture->width_px, picture->height_px)) return result;
-    snprintf(text, sizeof text, "the header specifies %d x %d pixels, the limit is %d in total", picture->width_px,
+    snprintf(text, sizeof text, "the header specifies %d x %d pixels; the limit is %d in total", picture->width_px,
              picture->height_px, VP_IMAGE_PIXELS_MAX);
     return vp_error_set(error, VP_ERR_RANGE, -1, "", text);
 }

@@ -41,8 +41,8 @@ struct unique {
 /* Servers may have caches, so each request has its own image. */
 #define OPTION_SAME_IMAGE \
     {"same_image", FLAG, NULL, NULL, 0, 0, NULL, \
-     "send the file unchanged in every request: a server may answer from its caches; otherwise every request has " \
-     "different pixels"}
+     "send the file unchanged in every request, which a server may answer from its caches; otherwise every request " \
+     "has different pixels"}
 
 /* Makes a unique image from a file or from pixels [height, width, 3]. unique_of_file returns 0, or an exit code with a
  * reason in `reason`, and prints nothing. Call unique_free in both cases. */

@@ -44,7 +44,7 @@ static int knob_add_values(const char *option, struct request_knob *knob, const 
         if (is_open)
             return complain(EXIT_USAGE, "--%s %.200s: a bracket or quote is not closed: %.200s", option, knob->path,
                             word);
-        if (!bytes) return complain(EXIT_USAGE, "--%s %.200s: a value is empty (use \"\" for the empty text)", option,
+        if (!bytes) return complain(EXIT_USAGE, "--%s %.200s: a value is empty (use \"\" for the empty string)", option,
                                     knob->path);
         value = json_of_value(word);
         if (text_list_has(&knob->values, value)) {

@@ -573,7 +573,7 @@ static int index_has_taken_load(struct journal_index *index, int32_t file, int64
 /* Reports a skipped line; the first two of a journal are reported with their offsets. */
 static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, line_kind kind) {
     if (index->is_read_again || index->damaged++ >= 2) return;
-    complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and skipped%s", file->path, (long long)file->lines,
+    complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and was skipped%s", file->path, (long long)file->lines,
              (long long)at,
              kind == LINE_DAMAGED ? "damaged" : "out of place (it repeats a line, or a line that it needs is damaged)",
              kind == LINE_NOISE || kind == LINE_LOAD ? "" : "; its point is measured again");
@@ -605,8 +605,8 @@ static int index_take(struct journal_index *index, int32_t file_index, int64_t a
         kind = journal_line_kind(&index->scratch.json);
     file->lines++;
     if (file->lines == 1 && kind != LINE_HEAD)
-        return complain(EXIT_USAGE, "%s is not a journal of this vlmprof: use another --output_dir, or move the file "
-                        "away",
+        return complain(EXIT_USAGE, "%s is not a journal of this version of vlmprof: use another --output_dir, or move "
+                        "the file away",
                         file->path);
     if (kind != LINE_DAMAGED) return index_take_kind(index, kind, file_index, at);
     index_report(index, file, at, kind);

@@ -101,7 +101,7 @@ enum {
     LIST_TARGET = 2 * METRIC_ALL, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY,
     /* per layout: rows * 65536 + columns, the canvas in px, theoretical vision tokens */
     LIST_TILING, LIST_HEIGHT, LIST_WIDTH, LIST_TOKENS,
-    /* per point: tokens of the answer, the two rates in tokens/s, clock reads of a request */
+    /* per point: tokens in the answer, the two rates in tokens/s, clock reads of a request */
     LIST_OUTPUT, LIST_DECODE_RATE, LIST_OUTPUT_RATE, LIST_STAMPS,
     LIST_BARE, LIST_STAGED,   /* ms of the runs without and with stage times */
     LIST_STEP, LIST_STEP_AT,  /* ms of each decode step, and its position, from 1 */

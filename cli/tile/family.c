@@ -33,7 +33,7 @@ static int unknown_family(const char *option, const char *name) {
     for (int32_t i = 0; (preset = vp_family_at(i)) != NULL; i++)
         if (is_near_one(name, preset->name) || is_near_one(name, preset->aliases))
             text_add_format(&near, "%s%s", near.bytes ? ", " : "; did you mean ", preset->name);
-    int code = complain(EXIT_USAGE, "--%s: unknown family \"%.60s\"%.500s%s vlmprof tile --list_families shows all",
+    int code = complain(EXIT_USAGE, "--%s: unknown family \"%.60s\"%.500s%s vlmprof tile --list_families lists all",
                         option, name, near.bytes ? near.data : "", near.bytes ? "?" : ";");
     free(near.data);
     return code;

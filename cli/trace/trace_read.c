@@ -650,7 +650,7 @@ int trace_read(struct trace *trace, const char *path, int is_partial) {
     in->file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
     if (!in->file) code = complain(EXIT_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     else if (is_folder(path))
-        code = complain(EXIT_INPUT, "%s: is a folder: give one of its *.pt.trace.json files", path);
+        code = complain(EXIT_INPUT, "%s is a folder: give one of its *.pt.trace.json files", path);
     else code = read_top(trace, in);
     if (code == ENDS_EARLY) code = 0;
     if (!code && trace->malformed && trace->malformed == trace->seen)

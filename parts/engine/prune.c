@@ -101,7 +101,8 @@ static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *r
     }
     if (result == VP_OK && prune->per_pivot < 1)
         result = vk_refuse(error, VP_ERR_RANGE, prune,
-                           "keep must be at least the number of pivots, because each pivot keeps equally many tokens");
+                           "keep must be at least the number of pivots, because each pivot keeps the same number of "
+                           "tokens");
     if (result != VP_OK) return result;
     plan->text_pivots = prune->pivot_text < behind ? prune->pivot_text : behind;
     int64_t kept = prune->pivot_image + (int64_t)(prune->pivot_image + plan->text_pivots) * prune->per_pivot;

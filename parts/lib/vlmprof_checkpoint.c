@@ -705,7 +705,7 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
         return vp_error_set(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
     vp_path kind = vp_path_kind(directory);
     if (kind == VP_PATH_UNKNOWN)
-        return vp_error_set(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
+        return vp_error_set(error, VP_ERR_READ, -1, directory, "the folder cannot be read: permission denied");
     if (kind == VP_PATH_NONE) return vp_error_set(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
     if (kind != VP_PATH_FOLDER)
         return vp_error_set(error, VP_ERR_READ, -1, directory,

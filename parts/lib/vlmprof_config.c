@@ -855,7 +855,7 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     double ratio = vp_impl_fields_double(fields, "downsample_ratio", 0, 1.5, 0.5);
     int32_t pool = ratio > 1.0 / 128 ? (int32_t)(1.0 / ratio + 0.5) : 0;
     if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not 1 / N, N a whole number up to 64");
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not 1 / N for an integer N up to 64");
     vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     vp_impl_internvl_settings(fields, &vision, is_chat);
     vp_impl_config_language(fields, 3, config);
@@ -968,7 +968,7 @@ static void vp_impl_qwen_deepstack(vp_impl_fields *vision, vp_model_config *conf
     for (i = 0; i < count; i++) {
         if (taps[i] >= config->vit_block_count || (i && taps[i] <= taps[i - 1]) || i >= config->block_count)
             vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "deepstack_visual_indexes",
-                                "must be ascending blocks of the tower, at most as many as the language model has");
+                                "must be ascending blocks of the tower, and no more than the language model has");
         layers[1 + i] = taps[i];
     }
     config->vit_layer_count = 1 + count;

@@ -163,7 +163,7 @@ VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capa
     if (plan.has_options && !prompt->options)
         return vp_error_set(error, VP_ERR_MISMATCH, -1, "options", "the record has no options to choose from");
     if (plan.info.options_dropped && !plan.info.style)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "options", "at most 26 options have letters");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "options", "only 26 options can have letters");
     vp_impl_prompt_write(&prompt_text, &plan);
     if (prompt_text.too_long) return vp_error_set(error, VP_ERR_RANGE, -1, name, "the prompt is too long");
     if (out && prompt_text.bytes < capacity) {

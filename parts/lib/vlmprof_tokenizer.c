@@ -1321,7 +1321,7 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
             != VP_OK
         || !bytes) {
         return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "content",
-                                  "is not a text of at least one character");
+                                  "is not a string of at least one character");
     }
     if (bytes > VP_IMPL_ADDED_BYTES)
         return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "added_tokens", "content",

@@ -17,7 +17,7 @@ static void test_folders(void) {
     CHECK(is_folder(in_folder("a/b/c")) && is_folder(in_folder("a/d")) && !is_folder(in_folder("a/e")));
     write_text(in_folder("a/file"), "x");
     CHECK(!is_folder(in_folder("a/file")));
-    FAILS(make_folder(in_folder("a/file")), EXIT_OUTPUT, "a/file: cannot create the folder: a file with this name exists");
+    FAILS(make_folder(in_folder("a/file")), EXIT_OUTPUT, "a/file: cannot create the folder: a file with this name already exists");
     FAILS(make_folder(in_folder("a/file/b")), EXIT_OUTPUT, "a/file: cannot create the folder: a file with this name");
     memset(long_name, 'n', 300);
     FAILS(make_folder(in_folder(long_name)), EXIT_OUTPUT, "cannot create the folder: File name too long");

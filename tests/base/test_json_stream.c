@@ -154,7 +154,7 @@ static void test_source(void) {
     CHECK_INT(source_text(&source, 3, 4, &text, &error), VP_OK);
     CHECK(text.bytes == 4 && !strcmp(text.data, "3456"));
     CHECK_INT(source_text(&source, 8, 4, &text, &error), VP_ERR_READ);
-    CHECK_TEXT(error.text, "the file changed while it was read");
+    CHECK_TEXT(error.text, "the file changed while it was being read");
     CHECK_INT(error.offset, 10);
     source_close(&source);
     CHECK(source.fd < 0 && !source.memory);

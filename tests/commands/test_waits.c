@@ -257,7 +257,7 @@ static void test_reasons(void) {
             check_case("%s: %s", why, OPENS[i]);
             cli(command);
             const int is_said = last.err && (strstr(last.err, why) || (paths[k].number == ENOTDIR && strstr(last.err, "not a folder"))
-                                             || (paths[k].number == ENOTDIR && strstr(last.err, "a file with this name exists")));
+                                             || (paths[k].number == ENOTDIR && strstr(last.err, "a file with this name already exists")));
             check_note(last.code >= 2 && last.code <= 5 && is_said, __FILE__,
                        __LINE__, "%s: exit %d: %.900s", OPENS[i], last.code, last.err ? last.err + (strlen(last.err) > 600 ? strlen(last.err) - 600 : 0) : "");
         }

@@ -343,7 +343,7 @@ static void test_changed(void) {
     CHECK(says("stderr", "rows.jsonl: line 3: the record has changed since the sweep was planned"));
     write_text(in_folder("rows.jsonl"), "{\"id\": \"a\"");
     CHECK_INT(take(&d, 0, &a), EXIT_INPUT);
-    CHECK(says("stderr", "rows.jsonl: the file changed while it was read"));
+    CHECK(says("stderr", "rows.jsonl: the file changed while it was being read"));
     unload_set(&o, &d);
 }
 static void test_changed_notes(void) {
@@ -451,7 +451,7 @@ static void test_same_rejections(void) {
         {"\n{\"question\": \"a?\", \"usage\": 1}\n\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n", "line 4: it has no \"image\", but has \"Imgae\""},
         {"{\"question\": \"a?\", \"img\": \"no.jpg\"}\n", "line 1: it has no \"image\", but has \"img\""},
         {"{\"question\": \"a?\", \"image\": \"data:image/png;base64,iVBO\"}\n", "line 1: its \"image\" is a data URI"},
-        {"{\"image\": \"a.png\", \"images\": [\"b.png\"], \"question\": \"q\"}", "it has \"image\" and \"images\": put all into \"images\""},
+        {"{\"image\": \"a.png\", \"images\": [\"b.png\"], \"question\": \"q\"}", "it has both \"image\" and \"images\": put all into \"images\""},
         {"{\"quesiton\": \"q\"}", "line 1: it needs \"question\", a string"},
         {"{\"images\": \"b.png\", \"question\": \"q\"}", "\"images\" must be an array of strings"},
         {"{\"images\": [\"b.png\", 3], \"question\": \"q\"}", "\"images\" must be an array of strings"},
@@ -460,7 +460,7 @@ static void test_same_rejections(void) {
         {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"},
         {"{\"question\": \"a?\", \"image\": \"http://x/a.png\"}\n", "line 1: its \"image\" is a URL"},
         {"{\"question\": \"a?\", \"images\": [\"b/../../a.png\"]}\n", "--allow_outside permits it"},
-        {"{\"question\": \"a?\", \"answers\": [true]}\n", "line 1: \"answers\" must be a text, a number or a list of them"},
+        {"{\"question\": \"a?\", \"answers\": [true]}\n", "line 1: \"answers\" must be a string, a number or a list of these"},
         {"{\"question\": \"a?\", \"answer\": true}\n", "line 1: \"answer\" must be a text"},
         {"{\"question\": \"a?\", \"answers\": [\"yes\", null]}\n", "\"answers\" must be a text"},
         {"{\"question\": \"a?\", \"options\": [\"x\", \"y\"], \"answer\": 7}\n", "line 1: \"answer\" (or \"answer_index\") is not one of the options"},
@@ -594,7 +594,7 @@ static void test_several_images(void) {
     check_case("a model that takes one image fails samples with several, with the reason");
     cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
         "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
-    CHECK(last.err && strstr(last.err, "2 images, but only one is possible: Molmo's published preprocessing accepts only one image per prompt"));
+    CHECK(last.err && strstr(last.err, "2 images, but only one is allowed: Molmo's published preprocessing accepts only one image per prompt"));
     check_case("report --by: the accuracy of each value of a field");
     CHECK_INT(cli("report --by question %F/several"), 0);
     CHECK(last.out && strstr(last.out, "Accuracy by question") && strstr(last.out, "What differs?"));

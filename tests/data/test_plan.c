@@ -82,7 +82,7 @@ static void test_grid(void) {
     CHECK_TEXT(plan.configurations[3].file_name, "more_imgsizetokens432_topk2_blocks4.json");
     CHECK(knob_number(&plan.configurations[1].knobs, KNOB_TOKENS) == 432 && !knob_tier(&plan.configurations[1].knobs) && plan.configurations[2].set == &plan.sets[1]);
     CHECK_INT(make("--data %F/set.jsonl %F/./set.jsonl"), EXIT_USAGE);
-    CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into two folders") != NULL);
+    CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into separate folders") != NULL);
     check_case("a strategy draws points of the grid and reports its number of duplicates");
     CHECK_INT(make_set("--sampling_strategy custom_sparse --tier_list low medium high --top_k_list 1 2 4 --num_active_blocks_list 1 2 4"), 0);
     static const int32_t counts[3] = {3, 3, 3};

@@ -382,8 +382,8 @@ static void test_cupti(void) {
     test_cupti_fails("130001,drop=70", "CUDA events: CUPTI lost records", lost);
     test_cupti_fails("130001,lose=70", "CUDA events: CUPTI's records did not match the launches", wrong);
     test_cupti_fails("130001,swap", "CUDA events: CUPTI's records did not match the launches", wrong);
-    test_cupti_fails("130001,stretch", "CUDA events: a stage is longer by CUPTI's clock than by events",
-                     "launches are timed by events: a stage is longer by CUPTI's clock than by events");
+    test_cupti_fails("130001,stretch", "CUDA events: a stage takes longer by CUPTI's clock than by events",
+                     "launches are timed by events: a stage takes longer by CUPTI's clock than by events");
     no_cupti("130001,cuptiActivityFlushAll", "CUDA events: libcupti.so.13 has no cuptiActivityFlushAll");
     no_cupti("17", "CUDA events: libcupti.so.13 has version 17, which vlmprof does not support");
     no_cupti("140000", "CUDA events: libcupti.so.13 has version 140000, which vlmprof does not support");

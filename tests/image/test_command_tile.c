@@ -60,7 +60,7 @@ static void test_formats(void) {
     write_text(in_folder("mixed/a.txt"), "");
     write_text(in_folder("mixed/.hidden"), "");
     EXITS(cli("tile --family qwen2-vl %F/mixed"), 0, out, "\n37x53 ");
-    CHECK(last.err && strstr(last.err, "left out 2 files that are no PNG, JPEG, GIF or WebP by name: a.txt, .."));
+    CHECK(last.err && strstr(last.err, "skipped 2 files that are not named as a PNG, JPEG, GIF or WebP: a.txt, .."));
     write_file(in_folder("code.gif"), code_size, sizeof code_size - 1);
     REFUSED("run %F/code.gif -p What --synthetic tiny", 3, "truncated or damaged GIF");
 }

@@ -111,11 +111,11 @@ static void test_rank_errors(void) {
     {
         vp_error error = {VP_OK, -1, "", ""};
         CHECK_INT(launched_read(look_up, (void *)(uintptr_t)"RANK=3 WORLD_SIZE=2", &r, &error), VP_ERR_RANGE);
-        CHECK_TEXT(error.text, "is 3, but WORLD_SIZE is 2: a rank must be below the count");
+        CHECK_TEXT(error.text, "is 3, but WORLD_SIZE is 2: a rank must be less than that");
         CHECK_INT(launched_read(look_up, (void *)(uintptr_t)"PMI_RANK=3", &r, &error), VP_ERR_NOT_FOUND);
-        CHECK_TEXT(error.text, "is not set, but PMI set PMI_RANK: set both or none");
+        CHECK_TEXT(error.text, "is not set, but PMI set PMI_RANK: set both or neither");
         CHECK_INT(launched_read(look_up, (void *)(uintptr_t)"SLURM_STEP_ID=3", &r, &error), VP_ERR_NOT_FOUND);
-        CHECK_TEXT(error.text, "is not set, but Slurm set SLURM_STEP_ID: set both or none");
+        CHECK_TEXT(error.text, "is not set, but Slurm set SLURM_STEP_ID: set both or neither");
     }
 }
 

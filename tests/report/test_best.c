@@ -49,7 +49,7 @@ static void test_notes(void) {
     }
     check_case("20 samples are 20 samples, however many of their runs are within the budget");
     EXITS(run("best %%F/noted --budget_ms 100000 --percentile 50"), 0, out,
-          "100.0 % of 40 timed requests of 20 samples within it [83.9, 100.0]; the P50 meets it in 95.2 % of 1000 resamples");
+          "100.0 % of 40 timed requests (20 samples) within it [83.9, 100.0]; the P50 meets it in 95.2 % of 1000 resamples");
     check_case("two files of one configuration");
     CHECK(system("cp \"$TEST_FOLDER\"/noted/made_imgsizetier-low_crops1_topk4_blocks12.json \"$TEST_FOLDER\"/noted/again.json") == 0);
     for (int meets = 0; meets < 2; meets++) {

@@ -250,7 +250,7 @@ static void test_drift_is_named(void) {
             write_pairs("q", logs, none, PAIRS, "");
             check_verdict("%F/p %F/q", 0, "INCONCLUSIVE");
             CHECK(strstr(last.out, "\"reason\": \"drifts\"") && strstr(last.out, "\"samples_needed\": null"));
-            EXITS(run("compare %%F/p %%F/q --all"), 0, out, "the difference changes along the samples: in T_total, B began ");
+            EXITS(run("compare %%F/p %%F/q --all"), 0, out, "the difference drifts over the samples: in T_total, B began ");
             CHECK(strstr(last.out, " % faster. If the machine changed, measure A and B alternately"));
         }
     printf("drift named in %d of %d drifting and in %d independent draws\n", named[1], DRAWS, named[0]);

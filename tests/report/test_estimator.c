@@ -373,15 +373,15 @@ static void test_damaged(void) {
     int refused = 0;
     if (!whole) { CHECK(!"the model is there"); return; }
     damage(whole, "vlmprof-estimator-1", "vlmprof-estimator-9", "schema");
-    damage(whole, "\"physical\"", "\"magic\"", "features is not a known word");
+    damage(whole, "\"physical\"", "\"magic\"", "features is not a known value");
     damage(whole, "\"name\": \"views\"", "\"name\": \"crops\"", "stages.vision.columns[1].name");
     damage(whole, "\"state\": \"used\"", "\"state\": \"lost\"", "stages.vision.columns[0].state");
     damage(whole, "\"state\": \"used\"", "\"state\": \"dropped\"", "is not 0, but the column is unused");
     damage(whole, "\"coefficient\": ", "\"coefficient\": -", "stages.vision.columns[0].coefficient is out of range");
     damage(whole, "\"coefficient\": ", "\"coefficient\": 1e999, \"x\": ", "stages.vision.columns[0].coefficient is out of range");
-    damage(whole, "\"coefficient\": ", "\"coefficient\": \"3\", \"x\": ", "is not of the right type");
+    damage(whole, "\"coefficient\": ", "\"coefficient\": \"3\", \"x\": ", "has the wrong type");
     damage(whole, "\"root\": [", "\"root\": [1, ", "root does not have one number per column");
-    damage(whole, "\"root\": [", "\"root\": 3, \"x\": [", "root is not of the right type");
+    damage(whole, "\"root\": [", "\"root\": 3, \"x\": [", "root has the wrong type");
     damage(whole, "\"degrees_of_freedom\": ", "\"degrees_of_freedom\": 1", "is not rows - used columns");
     damage(whole, "\"slope\": ", "\"slope\": null, \"x\": ", "affine.slope");
     damage(whole, "\"num_experts\": 64", "\"num_experts\": -1", "num_experts");
@@ -391,8 +391,8 @@ static void test_damaged(void) {
     damage(whole, "\"prefill\": {\n   \"rows\"", "\"prefills\": {\n   \"rows\"", "stages.prefill is missing");
     damage(whole, "\"residual_correlation\": [\n  [1.0", "\"residual_correlation\": [\n  [0.5", "residual_correlation");
     damage(whole, "\"location\": \"mean\"", "\"location\": \"median\"", "location is not mean");
-    damage(whole, "\"location\": \"mean\"", "\"location\": 1", "location is not of the right type");
-    damage(whole, "\"held_out_ratios\": {", "\"held_out_ratios\": 3, \"x\": {", "held_out_ratios is not of the right type");
+    damage(whole, "\"location\": \"mean\"", "\"location\": 1", "location has the wrong type");
+    damage(whole, "\"held_out_ratios\": {", "\"held_out_ratios\": 3, \"x\": {", "held_out_ratios has the wrong type");
     damage(whole, "\"held_out_ratios\": {", "\"held_out_ratios\": {\"vision\": 3, \"x\": null, ", "");
     damage(whole, "\"low\": ", "\"low\": 9", "held_out_ratios.vision.high is out of range");
     damage(whole, "\"synthetic\": false", "\"synthetic\": 1", "synthetic");

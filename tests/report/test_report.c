@@ -37,7 +37,7 @@ static void test_damaged(void) {
     damage("a number past double", "latency_stats", FOREIGN_ROW("7", "1e999", "39.0", "2", "1.0"), "T_total is not a number");
     damage("no total", "latency_stats", "{\"sample_id\": 1}", "T_total is missing");
     damage("no id", "latency_stats", "{\"T_total\": 1}", "sample_id is missing");
-    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is neither an integer of 0 or more nor a text");
+    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is neither a non-negative integer nor a string");
     damage("an empty text as an id", "latency_stats", FOREIGN_ROW("\"\"", "1", "1", "2", "1"), "sample_id is neither an integer");
     damage("a text that is the id of two rows", "latency_stats",
            FOREIGN_ROW("\"a/b\"", "1", "1", "2", "1") "," FOREIGN_ROW("\"a\\/b\"", "1", "1", "2", "1"), "sample_id \"a/b\"");
@@ -567,7 +567,7 @@ static void test_own_engine(void) {
         strcat(text, "]}");
         write_text(in_folder(i ? "twins/b.json" : "twins/a.json"), text);
         EXITS(run("report %%F/twins"), 0, out, i ? "\n  an image takes 10 to 30 ms, 50.0 % of the time to the first token" : "\n  an image takes 10 [9, 31] ms, 50.0 %");
-        CHECK(strstr(last.out, i ? " ms per image token (line through 4 samples" : "all: no line over image tokens: all images have the same number: 64\n"));
+        CHECK(strstr(last.out, i ? " ms per image token (fit to 4 samples" : "all: no fit against image tokens: all images have the same number: 64\n"));
         CHECK(!strstr(last.out, "a client cannot measure a server's stages\n"));
     }
     check_case("a finding that ranks only some configurations says so; a CPU report does not speak of a device");
@@ -640,7 +640,7 @@ static void test_own_knobs(void) {
     make_empty(in_folder("own"));
     CHECK_INT(run("--version; for i in $(seq 17); do printf '{\"knobs\": {\"k%%s\": 1}, \"per_sample_results\": [{\"sample_id\": 1, \"T_total\": 1}]}' "
                   "$i >%%F/own/$i.json; done"), 0);
-    check_refused(run("report %%F/own"), 3, "is one too many: at most 16 are read together");
+    check_refused(run("report %%F/own"), 3, "is one too many: at most 16 can be read together");
 }
 /* Times that a knob of numbers and one of texts change by known parts: fit finds them, predict takes them. */
 static void test_fit_own_knobs(void) {
@@ -709,11 +709,11 @@ static void test_engine_heads(void) {
         {TWO, "best %%F/engine --budget_ms 50", 0, "batch=1: the best within 50 ms"}, {TWO, COMPARE, 2, "configuration (batch=1 / batch=4)"},
         {TWO, "compare %%F/engine %%F/engine/b.json", 0, "1 configuration is only in"}, {{"\"date\": \"x\"", "\"date\": \"y\""}, COMPARE, 0, "verdict: IDENTICAL"},
         {{"\"commit\": \"x\"", "\"commit\": \"y\""}, COMPARE, 0, "A and B differ in commit (x / y)"},
-        {{M, "\"weights\": 16"}, "report %%F/engine", 3, "b.json: byte 12: weights is not a text"},
-        {{"\"model\": 7", M}, "report %%F/engine", 3, "a.json: byte 10: model is not a text"},
+        {{M, "\"weights\": 16"}, "report %%F/engine", 3, "b.json: byte 12: weights is not a string"},
+        {{"\"model\": 7", M}, "report %%F/engine", 3, "a.json: byte 10: model is not a string"},
         {{"\"synthetic\": \"no\"", M}, "report %%F/engine", 3, "synthetic is not true or false"},
         {{"\"knobs\": [1]", M}, "report %%F/engine", 3, "knobs is not an object"},
-        {{KNOBS_OF("\"batch\": null"), M}, "report %%F/engine", 3, "batch in \"knobs\" is not a number, a text, true or false"},
+        {{KNOBS_OF("\"batch\": null"), M}, "report %%F/engine", 3, "batch in \"knobs\" is not a number, a string, true or false"},
         {{M, "\"tier\": \"low\""}, "best %%F/engine --budget_ms 50 --latency ttft", 3, "0 samples have TTFT"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_case("an engine's heads, %zu: %s", i, cases[i].command);

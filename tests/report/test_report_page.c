@@ -117,7 +117,7 @@ static void test_small(void) {
     check_case("what choosing per sample could gain: a line for each policy over the budgets; a lookup by the field of the categories");
     const char *section = strstr(last.out, "id=\"policy\""), *end = section ? strstr(section, "</section>") : NULL;
     if (CHECK(section && end)) {
-        CHECK(strstr(section, "What choosing per sample could gain") && strstr(section, "<p>Between ") && strstr(section, "<p>Between ") < end);
+        CHECK(strstr(section, "What per-sample choices could gain") && strstr(section, "<p>Between ") && strstr(section, "<p>Between ") < end);
         CHECK(!strstr(section, "lookup"));
     }
     CHECK_INT(page_count(last.out, "\nbudget "), 3 * 16);

@@ -144,7 +144,7 @@ static void test_score(void) {
     CHECK_TEXT(last.out, "{\"id\": \"x\", \"unparsed\": true, \"parsed\": null, \"score\": null, \"reason\": \"unparsed: the answer names no option\"}\n"
                          "{\"unparsed\": false, \"parsed\": \"B\", \"score\": 1.0}\n");
     CHECK_TEXT(last.err, "vlmprof: mmmu: 2 rows, mean 0.500000 over 2, standard error 0.500000, 95 % interval 0.094531 to 0.905469 (Wilson); "
-                         "1 answer the rule could not read (0 in the mean)\n");
+                         "1 answer that the rule could not read (scored 0)\n");
     CHECK_INT(cli_with("score --metric em", "{\"prediction\": \"\", \"references\": [\"yes\"]}", in_folder("stdout"), 0), 0);
     CHECK(last.err_lines == 1 && strstr(last.err, " 1 row, ") && !strstr(last.err, " 0 ") && strstr(last.err, "; 1 empty\n"));
     CHECK_INT(cli_with("score --metric em --clean none -", "{\"prediction\": \"Answer: a\", \"references\": [\"a\"]}", in_folder("stdout"), 0), 0);

@@ -158,7 +158,7 @@ static void test_rejections(void) {
         {"{\"id\": \"a\", \"score\": 1}\nnonsense\n", "line 2: expected a JSON object"}, {"[1]\n", "line 1: expected a JSON object"},
         {"{\"id\": \"a\", \"score\": 1.5}\n", "line 1: \"score\" must be a number from 0 to 1"}, {"\n{\"id\": \"a\", \"score\": -0.1}\n", "line 2: \"score\""},
         {"{\"id\": \"a\", \"score\": \"1\"}\n", "\"score\""}, {"{\"id\": \"a\", \"score\": true}\n", "\"score\""}, {"{\"id\": \"a\"}\n", "\"score\""},
-        {"{\"id\": \"a\", \"score\": null}\n", "\"score\""}, {"{\"score\": 1}\n", "\"id\" must be a number or a text"},
+        {"{\"id\": \"a\", \"score\": null}\n", "\"score\""}, {"{\"score\": 1}\n", "\"id\" must be a number or a string"},
         {"{\"id\": [1], \"score\": 1}\n", "\"id\" must be"}, {"{\"id\": \"a\", \"score\": 1, \"config\": \"other\"}\n", "line 1: no result file is named \"other\""},
         {"{\"id\": \"a\", \"score\": 1, \"config\": 3}\n", "\"config\" must be the name"}, {"", "the file contains no lines"},
         {"{\"id\": \"zz\", \"score\": 1}\n", "no sample gets a score, so nothing is written"}};

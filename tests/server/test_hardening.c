@@ -39,7 +39,7 @@ static void test_pictures(void) {
     check_case("headers of 1.4 and 4.3 billion pixels: these points fail, the others are measured");
     RUNS(1, "sweep " URL "--data %F/lies.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out");
     SAYS("(3 measured now, 2 failed)");
-    CHECK(holds(in_folder("out"), "37837 x 37840 pixels, the limit is 100000000"));
+    CHECK(holds(in_folder("out"), "37837 x 37840 pixels; the limit is 100000000"));
     remove_folder(in_folder("out"));
     check_case("the same for a single picture, and with --same_image");
     RUNS(3, "ask %F/wraps.png -p What " URL);
@@ -158,12 +158,12 @@ static void test_lines(void) {
     for (int i = 0; i < 70; i++) fwrite(line, 1, 1000000, file);
     fputs("\n", file);
     fclose(file);
-    REFUSED("sweep --synthetic tiny --data %F/long.jsonl --output_dir %F/out", 3, "line 2 has 70000000 bytes, above the limit of 64 MB");
-    REFUSED("score --metric anls %F/long.jsonl", 3, "line 2 has 70000000 bytes, above the limit of 64 MB");
+    REFUSED("sweep --synthetic tiny --data %F/long.jsonl --output_dir %F/out", 3, "line 2 has 70000000 bytes; the limit is 64 MB");
+    REFUSED("score --metric anls %F/long.jsonl", 3, "line 2 has 70000000 bytes; the limit is 64 MB");
     char *text = check_read(in_folder("long.jsonl"), NULL);
     cli_with("tokenize --synthetic tiny", text, in_folder("stdout"), 0);
     CHECK_INT(last.code, 3);
-    SAYS("line 2 has 70000001 bytes, above the limit of 64 MB");
+    SAYS("line 2 has 70000001 bytes; the limit is 64 MB");
     free(text);
     memset(line, 'x', 1299998);
     memcpy(line + 1299998, "\n", 2);

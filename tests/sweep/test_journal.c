@@ -364,7 +364,7 @@ static void test_noise(void) {
     add(NOISE("99999", "1"));
     CHECK_INT(read_lines(), 0);
     CHECK_INT(book.files[1].block_count, 2);
-    CHECK(strstr(room_said, "is out of place (it repeats a line, or a line that it needs is damaged) and skipped\n") != NULL);
+    CHECK(strstr(room_said, "is out of place (it repeats a line, or a line that it needs is damaged) and was skipped\n") != NULL);
     check_case("a block's line that lacks a number, or has an unknown one, is damaged");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fresh();
@@ -382,7 +382,7 @@ static void test_damage(void) {
     at = add("{\"sample\": 2, \"s\n");
     add(SAMPLE(3) "\n");
     CHECK_INT(read_lines(), 0);
-    snprintf(words, sizeof words, "vlmprof: %s: line 3 (byte %lld) is damaged and skipped; its point is measured again\n", in_folder("journal.jsonl"), at);
+    snprintf(words, sizeof words, "vlmprof: %s: line 3 (byte %lld) is damaged and was skipped; its point is measured again\n", in_folder("journal.jsonl"), at);
     CHECK(strstr(room_said, words) == room_said && strstr(room_said, "line 5 (byte ") && !strstr(room_said, "in all"));
     CHECK(book.sets[0].count == 2 && book.files[0].lines == 5 && book.damaged == 0);
     add("[]\nx\n" SAMPLE(4));

@@ -70,7 +70,7 @@ static void test_one(void) {
     check_refused(run("merge %%F/none"), 3, "contains no sweep journal");
     check_refused(run("merge %%F/gone"), 3, "gone");
     write_text(in_folder("file"), "");
-    check_refused(run("merge %%F/one --partial --output_dir %%F/file"), 5, "a file with this name exists");
+    check_refused(run("merge %%F/one --partial --output_dir %%F/file"), 5, "a file with this name already exists");
 }
 /* the first journal as a sweep of its own: nothing failed or is missing, so there is a table */
 static void test_whole(void) {

@@ -598,7 +598,7 @@ static void test_profile_usage(void) {
         {"--profile --show_prompt", 2, "cannot be used together"},
         {"--profile --dump x", 2, "cannot be used together"}, {"--profile --active 0", 2, "outside"},
         {"--profile --trace %F/no/such/t.json", 5, "no/such/t.json"}, {"--profile -o %F/no/such/table", 5, "cannot be written"},
-        {"--profile --output_dir %F/known.json", 5, "a file with this name exists"}};
+        {"--profile --output_dir %F/known.json", 5, "a file with this name already exists"}};
     check_case("usage of run --profile: exit codes and one line each");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 %s", cases[i].arguments), cases[i].code);

@@ -84,9 +84,9 @@ static size_t steps_on(const struct search *search, enum direction direction, in
 static void add_steps(struct search *search, int32_t *const sides[DIRECTIONS], const size_t counts[DIRECTIONS],
                       size_t turn, size_t turns, int with_above) {
     static const char *const whys[DIRECTIONS][3] = {
-        {"below a step of the width", "at a step of the width", "above a step of the width"},
-        {"below a step of the height", "at a step of the height", "above a step of the height"},
-        {"below a step of the square", "at a step of the square", "above a step of the square"}};
+        {"below a width step", "at a width step", "above a width step"},
+        {"below a height step", "at a height step", "above a height step"},
+        {"below a step for squares", "at a step for squares", "above a step for squares"}};
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const size_t index = counts[direction] * (2 * turn + 1) / (2 * turns);
         if (counts[direction])

@@ -236,7 +236,7 @@ void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t
 void twins_warn(struct text_list *warnings, const struct twin_result *result) {
     const int32_t all = result->pairs + result->cached + result->unequal + result->silent;
     if (result->cached)
-        text_list_add(warnings, "%d of %d image/text pairs were dropped: the server's cache answered them",
+        text_list_add(warnings, "%d of %d image/text pairs were dropped: their prompts came from the server's cache",
                       result->cached, all);
     if (result->unequal)
         text_list_add(warnings, "%d of %d image/text pairs were dropped: their numbers of tokens differ",
@@ -252,11 +252,11 @@ void twins_warn(struct text_list *warnings, const struct twin_result *result) {
                       result->pairs == 1 ? "" : "s", TWIN_PAIRS_LEAST);
     if (result->basis != TWINS_TTFT && result->pairs)
         text_list_add(warnings, "most answers had no text: T_image_outside is based on %s, not on TTFT",
-                      result->basis == TWINS_CHUNK ? "the first part of each stream" : "the server's own prompt time");
+                      result->basis == TWINS_CHUNK ? "the first chunk of each stream" : "the server's own prompt time");
     if (result->difference.median < 0 && result->difference.high >= 0)
         text_list_add(warnings,
-                      "T_image_outside of %s ms is below 0, but its interval is not entirely: the image costs less "
-                      "than the times vary; measure more pairs on a quiet server",
+                      "T_image_outside of %s ms is below 0, but its interval includes 0: the image costs less than the "
+                      "times vary; measure more pairs on a quiet server",
                       number_measured(result->difference.median, result->difference.low, result->difference.high).text);
 }
 int twins_are_wrong(const struct twin_result *result, char *out, size_t capacity) {

@@ -66,7 +66,7 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
     enum { K = 1024 };
     size_t rows_bytes = sizeof(float) * K * (VK_ROWS_MAX + VK_ROWS_MAX), panel_bytes = sizeof(float) * K * VK_PAD;
     char *inputs = (char *)calloc(1, rows_bytes + panel_bytes);
-    if (!inputs) return vp_error_set(error, VP_ERR_MEMORY, -1, "gemm choice", "no memory for the measurement");
+    if (!inputs) return vp_error_set(error, VP_ERR_MEMORY, -1, "gemm choice", "not enough memory for the measurement");
     for (int wide = cpu->wide; wide < 2; wide++)
         for (int s = 0; s < VK_SHAPES; s++) {
             const vk_gemm_kernel *kernel =

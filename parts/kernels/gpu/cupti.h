@@ -360,7 +360,7 @@ static int vk_cupti_finish(vk_queue *queue) {
     }
     vk_cuda_of(queue)->events_only = lost       ? "CUPTI lost records"
                                      : !matched ? "CUPTI's records did not match the launches"
-                                                : "a stage is longer by CUPTI's clock than by events";
+                                                : "a stage takes longer by CUPTI's clock than by events";
     snprintf(text, sizeof text, "launches are timed by events: %s", vk_cuda_of(queue)->events_only);
     vk_note(queue, text);
     return 0;
