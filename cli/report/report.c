@@ -209,7 +209,7 @@ static void warn_of_samples(struct report *report) {
         }
     }
     if (least < 500)
-        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: a front needs at least 500", least,
+        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: a reliable front needs at least 500", least,
                       plural_s((int64_t)least));
     if (p95 || p99) {
         char more[64] = "";
