@@ -136,7 +136,7 @@ VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const f
 /* the counts of one image; -1: the rule has no such number */
 typedef struct vp_vision_count {
     int64_t resized_width_px, resized_height_px; /* image or canvas after the resize */
-    int64_t rows, cols; /* of patches before merging (Qwen-VL ...), of tokens (Pixtral), otherwise of tiles; 0,0: none */
+    int64_t rows, cols; /* of patches before merging (Qwen-VL ...), tokens (Pixtral), or else tiles; 0,0: none */
     int64_t views;                               /* images that the vision tower sees, global view included */
     int64_t feature_tokens, separator_tokens, marker_tokens;
     /* tokens that the processor inserts for one image; tokens that only a chat template writes are not counted */

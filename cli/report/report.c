@@ -209,8 +209,8 @@ static void warn_of_samples(struct report *report) {
         }
     }
     if (least < 500)
-        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: a reliable front needs at least 500", least,
-                      plural_s((int64_t)least));
+        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: a reliable front needs at least 500",
+                      least, plural_s((int64_t)least));
     if (p95 || p99) {
         char more[64] = "";
         if (p95) snprintf(more, sizeof more, ", P95 in %zu (below 60)", p95);

@@ -5,9 +5,9 @@
     configurations, samples = vlmprof.load("results")        # result files as pandas DataFrames
     vlmprof.count_tokens("qwen3-vl", 1920, 1080)             # image tokens by a family's rule
 
-Modules (vlmprof help python): data reads other tools' data sets, scores lets other tools score, conform compares two
-stacks stage by stage, results and plots show result files, torch times your own model. No dependency:
-pandas, pyarrow, numpy, matplotlib, torch only where a module needs them."""
+Modules (vlmprof help python): data reads other tools' data sets, scores lets other tools score answers, conform compares
+two stacks stage by stage, results and plots show result files, torch times your own model. The package has no required
+dependencies: a module that needs pandas, pyarrow, numpy, matplotlib or torch imports it."""
 from typing import Any
 
 from .commands import CommandError, compare, program, run, sweep, version

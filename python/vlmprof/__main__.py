@@ -1,4 +1,4 @@
-"""python -m vlmprof: the program."""
+"""python -m vlmprof runs the program."""
 import os
 import sys
 

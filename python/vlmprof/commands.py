@@ -1,4 +1,4 @@
-"""The program, called with --json."""
+"""Calls the program with --json."""
 from __future__ import annotations
 
 import errno
@@ -16,9 +16,9 @@ Words = Sequence[Union[str, int, float, "os.PathLike[str]"]]
 
 
 class CommandError(RuntimeError):
-    """The program ended with a failure; the text is what it said.
+    """The program failed; the text is its error message.
 
-    code: 1 work failed, 2 usage, 3 input file, 4 memory or device, 5 output"""
+    code: 1 the work failed, 2 usage, 3 input file, 4 memory or device, 5 output"""
 
     def __init__(self, code: int, text: str):
         super().__init__(text.strip() or f"vlmprof ended with {code}")
@@ -37,7 +37,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def program() -> str:
-    """The program's path: VLMPROF, or that of this package's wheel, of the checkout, or the first in PATH."""
+    """The program's path: from VLMPROF, otherwise this package's wheel, the checkout, or the first one in PATH."""
     named = os.environ.get("VLMPROF")
     if named:
         if not os.access(named, os.X_OK) or os.path.isdir(named):
@@ -85,8 +85,8 @@ def version() -> str:
 def run(args: Words, ok: Sequence[int] = (0,), lines: bool = False) -> Any:
     """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p", "What?", "--synthetic", "tiny"]).
 
-    ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise. lines: the
-    command prints an object a line. What the program says on stderr, such as warnings, goes to sys.stderr."""
+    ok: exit codes that are not errors; for compare and audit, 1 is a verdict. Other codes raise CommandError.
+    lines: the command prints one object per line. The program's stderr, such as warnings, goes to sys.stderr."""
     text = _printed([*args, *(["--json"] if "--json" not in args else [])], ok)
     return [json.loads(line) for line in text.splitlines()] if lines else json.loads(text)
 
@@ -97,5 +97,5 @@ def sweep(output_dir: Union[str, os.PathLike[str]], **options: Any) -> Any:
 
 
 def compare(baseline: Union[str, os.PathLike[str]], change: Union[str, os.PathLike[str]], **options: Any) -> Any:
-    """`vlmprof compare BASELINE CHANGE` of two folders of result files. A verdict SLOWER is a result, not an error."""
+    """`vlmprof compare BASELINE CHANGE` for two folders of result files. A verdict SLOWER is a result, not an error."""
     return run(["compare", baseline, change, *_words(options)], ok=(0, 1))

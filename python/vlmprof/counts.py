@@ -30,17 +30,17 @@ def _tile(images: Tuple[str, ...], family: str, settings: Tuple[Tuple[str, Any],
 
 
 def count_tokens(family: str, width_px: int, height_px: int, **settings: Any) -> int:
-    """Tokens of one image in a family's prompt: count_tokens("qwen3-vl", 1920, 1080, max_pixels=1003520). For many, tokens_of is faster: it starts the program once.
+    """Tokens of one image in a family's prompt: count_tokens("qwen3-vl", 1920, 1080, max_pixels=1003520). For many, use tokens_of: it starts the program only once.
     All numbers of an image: vlmprof.run(["tile", "1920x1080", "--family", "qwen3-vl"]).
 
     family:   a name, alias or model_type (families())
-    settings: keys of the model's own configuration; the published checkpoints' values are the default
-    Raises ValueError with the reason: an unknown family or key, a value or size that the rule refuses."""
+    settings: keys of the model's own configuration; the defaults are those of the published checkpoints
+    Raises ValueError with the reason: an unknown family or key, or a value or size that the rule rejects."""
     return tokens_of([(width_px, height_px)], family, **settings)[0]
 
 
 def _operand(image: Any) -> str:
-    """A path, or WIDTHxHEIGHT of a pair, a picture with `size` (PIL), or an array [height, width(, channels)]."""
+    """A path, or WIDTHxHEIGHT for a pair, a picture with `size` (PIL) or an array [height, width(, channels)]."""
     if isinstance(image, (str, os.PathLike)):
         return os.fspath(image)
     shape, size = getattr(image, "shape", None), getattr(image, "size", None)
@@ -56,6 +56,6 @@ def _operand(image: Any) -> str:
 
 
 def tokens_of(images: Iterable[Union[str, os.PathLike[str], Any]], family: str, **settings: Any) -> List[int]:
-    """Tokens of each image: paths of files (read by the program, turned as EXIF says), (width, height) pairs, PIL pictures, arrays [height, width, ..]."""
+    """Tokens of each image: paths of files (read by the program, with EXIF orientation), (width, height) pairs, PIL pictures, arrays [height, width, ..]."""
     operands = tuple(_operand(image) for image in images)
     return [row["total_tokens"] for row in _tile(operands, family, tuple(settings.items()))] if operands else []

@@ -1,10 +1,10 @@
-"""Figures of result files, for a paper: Pareto front, stages, effects of knobs.
+"""Figures from result files, for a paper: Pareto front, stages, effects of knobs.
 
     python -m vlmprof.plots results -o figures              # figures/front.pdf, stages.pdf, effects.pdf
     python -m vlmprof.plots results more -o figures --format png
 
 Needs pandas and matplotlib. Each function takes the tables of vlmprof.results.load and returns a matplotlib figure;
-policy takes what `vlmprof policy --json` printed."""
+policy takes the output of `vlmprof policy --json`."""
 from __future__ import annotations
 
 import argparse
@@ -46,7 +46,7 @@ def _legend(figure: Any, panel: Any, columns: int) -> None:
 
 
 def _label(panel: Any, points: List[Any]) -> None:
-    """Labels each (x, y, name) of a front at its upper left, where no configuration is, above the previous label."""
+    """Labels each (x, y, name) of a front at its upper left, where there are no configurations, above the previous label."""
     panel.figure.canvas.draw()  # only now is it known where things are
     unit, right, high = panel.figure.dpi / 72, 0.0, 0.0
     for x, y, name in points:
@@ -59,8 +59,8 @@ def _label(panel: Any, points: List[Any]) -> None:
 
 
 def front(configurations: pd.DataFrame, latency: str = "T_total_p50", figure: Any = None) -> Any:
-    """Accuracy against latency, a panel for each data set that has both; the front as steps, its members named by their knobs. figure, here and below: the matplotlib
-    figure or subfigure to draw in."""
+    """Accuracy against latency, with a panel for each data set that has both. The front is drawn as steps, and its members are named by their knobs. figure, here and
+    below: the matplotlib figure or subfigure to draw in."""
     plt, names = _pyplot(), dict(zip(configurations.index, _names(configurations)))
     known = configurations.dropna(subset=[latency, "accuracy"])
     sets, drawn = list(known["dataset_name"].unique()), []
@@ -89,7 +89,7 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50", figure: An
 
 
 def stages(configurations: pd.DataFrame, samples: pd.DataFrame, figure: Any = None) -> Any:
-    """The mean time of each stage, a bar for each configuration, the fastest on top."""
+    """The mean time of each stage, with a bar for each configuration, the fastest at the top."""
     plt = _pyplot()
     kinds = {name: STAGES.get(name[6:], 6) for name in map(str, samples.columns) if name.startswith("stage_")}
     kinds = kinds or {name: colour for name, colour in STAGES.items() if name in samples.columns}
@@ -117,7 +117,7 @@ def stages(configurations: pd.DataFrame, samples: pd.DataFrame, figure: Any = No
 
 
 def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.DataFrame:
-    """For each two values of a knob, over the configurations that differ in nothing else: the ratio of the latencies (geometric mean) and the difference of the
+    """For each pair of values of a knob, over the configurations that do not differ otherwise: the ratio of the latencies (geometric mean) and the difference of the
     accuracies in points."""
     pandas = results.need_pandas()
     knobs, rows = results.knobs_of(configurations), []
@@ -138,7 +138,7 @@ def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> 
 
 
 def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
-    """What each step of a knob costs in time and buys in accuracy; one colour for each knob."""
+    """The cost in time and the gain in accuracy of each step of a knob; one colour per knob."""
     plt = _pyplot()
     table = effect_table(configurations, latency)
     with plt.rc_context(STYLE):
@@ -155,8 +155,8 @@ def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
 
 
 def policy(document: Union[results.PathLike, Dict[str, Any]], figure: Any = None) -> Any:
-    """The result of `vlmprof policy --json`: a file, or what vlmprof.run(["policy", folder]) returned: accuracy over the budgets; with --budget_ms points with 95 %
-    intervals. Policies beyond their budget are left out."""
+    """Accuracy over the budgets from the result of `vlmprof policy --json` (a file, or the value of vlmprof.run(["policy", folder])); with --budget_ms, points with
+    95 % intervals. Policies that exceed their budget are left out."""
     found = document if isinstance(document, dict) else json.loads(Path(document).read_text(encoding="utf-8"))
     if found.get("schema") != "vlmprof-policy-1":
         raise ValueError("policy: expected the output of vlmprof policy --json")
@@ -183,7 +183,7 @@ def policy(document: Union[results.PathLike, Dict[str, Any]], figure: Any = None
 
 
 def draw(folders: Sequence[results.PathLike], output: results.PathLike, ending: str = "pdf") -> List[Path]:
-    """Draws the figures of folders of result files; returns their files."""
+    """Draws the figures of folders of result files; returns the names of the files."""
     configurations, samples = results.load(*folders)
     Path(output).mkdir(parents=True, exist_ok=True)
     figures = {"front": front(configurations), "stages": stages(configurations, samples), "effects": effects(configurations)}

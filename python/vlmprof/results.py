@@ -2,8 +2,8 @@
 
     configurations, samples = vlmprof.load("build/demo")
 
-A folder of result files (samples/result.schema.json) becomes two tables: one row for each configuration, one for each sample. The columns are what the files have:
-settings, which come before the accuracy, every P50 of latency, and the fields of the samples' records. A knob is a setting that differs between the files."""
+A folder of result files (samples/result.schema.json) becomes two tables: one row for each configuration, one for each sample. The columns come from the files:
+settings, which precede the accuracy, every P50 of a latency, and the fields of the samples' records. A knob is a setting that differs between the files."""
 from __future__ import annotations
 
 import gzip
@@ -36,8 +36,8 @@ def need_pandas() -> Any:
 
 
 def files_of(folder: PathLike) -> Iterator[Tuple[Path, Dict[str, Any]]]:
-    """A folder's result files, or one file. Other JSON, such as reports, is skipped. A file without "schema" comes from an engine of its own (vlmprof help library) and
-    counts as a result file too."""
+    """A folder's result files, or one file. Other JSON, such as reports, is skipped. A file without "schema" counts as a result
+    file of another engine (vlmprof help library)."""
     folder = Path(folder)
     for path in [folder] if folder.is_file() else sorted(folder.glob("*.json")):
         try:
@@ -50,7 +50,7 @@ def files_of(folder: PathLike) -> Iterator[Tuple[Path, Dict[str, Any]]]:
 
 
 def _complete(path: Path, result: Dict[str, Any]) -> Dict[str, Any]:
-    """Another engine's result file, with what vlmprof sweep would have added; its interval is unknown."""
+    """Another engine's result file, completed with the members that vlmprof sweep would have written; the interval is unknown."""
     if "schema" in result:
         return result
     rows = [row for row in result["per_sample_results"] if row.get("status", "ok") == "ok"]
@@ -64,7 +64,7 @@ def _complete(path: Path, result: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A number or text as it is; any other value as JSON, and a text that could be taken for it."""
+    """A number or text unchanged; any other value as JSON, and also a text that could be mistaken for JSON."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)) \
             or re.fullmatch(r'[-+.\deE]+|true|false|null|[\[{"].*', str(value) * isinstance(value, str), re.DOTALL):
         return json.dumps(value, sort_keys=True)
@@ -72,7 +72,7 @@ def _plain(value: Any) -> Any:
 
 
 def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
-    """A file's settings: its members before the accuracy, and the parts of those that are objects or lists.
+    """A file's settings: its members before the accuracy, with the parts of objects and lists.
 
     >>> settings_of({"tier": "low", "range": [1, 2], "knobs": {"batch": 2, "id": True}, "accuracy": 0.5, "num_runs": 3})
     {'tier': 'low', 'batch': 2, 'knobs.id': 'true', 'range[]': '[1, 2]'}
@@ -90,8 +90,8 @@ def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def knobs_of(configurations: pd.DataFrame) -> List[str]:
-    """The settings that differ between the configurations: those that name them. The data file and parts of an object, such as a tier's range, only if they tell apart
-    what the others do not."""
+    """The settings that differ between the configurations and therefore name them. The data file and parts of an object, such as a tier's range, are included only if
+    the other settings do not distinguish the configurations."""
     knobs = ["dataset_name"]
     for name in sorted(configurations.attrs.get("settings", []), key=(is_late := lambda name: name == "data" or name.endswith("]"))):
         base = knobs if is_late(name) else knobs[:1]
@@ -101,8 +101,8 @@ def knobs_of(configurations: pd.DataFrame) -> List[str]:
 
 
 def load(*folders: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
-    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are ms; what was not measured is NaN. `file` is the file's name,
-    with several folders its path. Raises FileNotFoundError if there is no result file."""
+    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are in ms; NaN: not measured. `file` is the file's name,
+    or its path if there are several folders. Raises FileNotFoundError if there is no result file."""
     pandas = need_pandas()
     configurations, samples, names, filled = [], [], {}, set()
     for folder, path, result in ((one, *found) for one in folders for found in files_of(one)):
@@ -143,7 +143,7 @@ def names_of(configurations: pd.DataFrame) -> List[str]:
 
 
 def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.DataFrame:
-    """The configurations that no other one of their data set beats, by rising latency.
+    """The configurations that are not dominated by another one of their data set, in order of increasing latency.
 
     >>> import pandas
     >>> table = pandas.DataFrame({"dataset_name": "a", "T_total_p50": [3.0, 1.0, 2.0], "accuracy": [0.9, 0.5, 0.4]})
@@ -163,8 +163,8 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.Data
 
 
 def _nest(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Gives slices, in the order of their threads and times, their parent and the time that inner ones cover. Returns them without those that are the only one in another
-    of their name, which are one with it."""
+    """Sets the parent of each slice, and the time that inner slices cover; the slices must be in order of thread and time. A slice that is the only one inside another
+    of the same name is merged with it."""
     around: List[Dict[str, Any]] = []
     for row in rows:
         row.update(parent=None, inner=0, covered=0, until=row["begin"], end=row["begin"] + row["ns"])
@@ -187,8 +187,8 @@ def _nest(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 
 def load_trace(path: PathLike) -> pd.DataFrame:
-    """A row for each slice: name, where it ran, start, duration and self time [us], its args; parent: the row of the operation or, in traces with stacks, the Python
-    function around it. Self times are those of `vlmprof trace`: time of a stage or step outside its operations is its own. Steps are named ProfilerStep*."""
+    """A row for each slice: its name, where it ran, start, duration and self time [us], and args; parent: the row of the enclosing operation or, in traces with stacks,
+    Python function. Self times are those of `vlmprof trace`: the time of a stage or step outside its operations is its own. Steps are named ProfilerStep*."""
     pandas = need_pandas()
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         trace = json.load(file, parse_float=Decimal, strict=False)  # a float has too few digits for a time in ns

@@ -1,9 +1,9 @@
-"""lmms-eval scores the answers of a sweep, for `vlmprof score RESULTS --scores FILE`.
+"""Scores the answers of a sweep with lmms-eval, for `vlmprof score RESULTS --scores FILE`.
 
     python -m vlmprof.scores results --lmms mmmu_val -o scores.jsonl
     vlmprof score results --scores scores.jsonl -o scored
 
-A line of the output is {"id", "config", "score"}, the score from 0 to 1. Any other scorer reads the lines of
+A line of the output is {"id", "config", "score"}, with a score from 0 to 1. Any other scorer reads the lines of
 `vlmprof score --predictions results` and writes such lines (vlmprof help scores)."""
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ScoreError(ValueError):
 
 
 def _number_in(value: Any, name: str) -> Optional[float]:
-    """The score in a value of process_results: a number, or the number under a usual name of an object."""
+    """The score in a value of process_results: a number, or an object's number under one of the usual names."""
     if isinstance(value, dict):
         known = [value[key] for key in (name, "score", "acc", "accuracy", "correct") if key in value]
         value = known[0] if known else None
@@ -49,7 +49,7 @@ def score_of(results: Dict[str, Any], metric: Optional[str] = None) -> float:
 
 
 def by_lmms(folder: Union[str, os.PathLike[str]], name: str, metric: Optional[str] = None, scale: float = 1) -> List[Dict[str, Any]]:
-    """Scores of a task of lmms-eval. An answer belongs to the document at its id, as vlmprof.data numbers them."""
+    """Scores from a task of lmms-eval. The id of an answer is the index of its document, as vlmprof.data numbers them."""
     from .data import lmms
     task = lmms.load_task(name)
     docs = lmms.docs_of(task)

@@ -1,5 +1,5 @@
-"""Compares what two stacks compute for one request, stage by stage, and names the first that differs by more than
-rounding.
+"""Compares the results of two stacks for one request, stage by stage, and names the first stage that differs by more than
+rounding explains.
 
     vlmprof run cat.jpg -p "What is this?" --model DIR --weights fp32 --cold --ignore_eos --dump ours
     vlmprof run cat.jpg -p "What is this?" --model DIR --cold --ignore_eos --dump rounded             # in bf16
@@ -7,7 +7,7 @@ rounding.
 
 OTHER is another dump of `run --dump`, a folder of another stack's .npy files, or transformers:DIR with --image and -p,
 which runs the model in transformers. Stages, in order: prompt_ids, image, pixels, tower, connector, prefill, tokens; a
-file has the stage's name or the one of `run --dump`. The exit code is 1 if a stage differs (vlmprof help
+file has the stage's name or the name that `run --dump` gives it. The exit code is 1 if a stage differs (vlmprof help
 conformance)."""
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class ConformError(ValueError):
 
 
 class Shape(NamedTuple):
-    """What the bounds depend on: blocks of the language model and of the tower, and whether experts are chosen."""
+    """The bounds depend on these: the blocks of the language model and of the tower, and whether experts are chosen."""
     blocks: int = 24
     tower_blocks: int = 24
     has_experts: bool = False
 
 
 class Stage(NamedTuple):
-    """A stage's verdict: unseen, equal, rounding (no more than that), parted."""
+    """A stage's verdict: unseen, equal, rounding (no more than rounding explains) or parted."""
     stage: str
     verdict: str
     distance: Optional[float]
@@ -104,7 +104,7 @@ def load_array(path: Path) -> Any:
 
 
 def load_stack(folder: PathLike, ours: Optional[Stack] = None) -> Stack:
-    """The values in a folder of .npy files. `ours` is our run of the request, with known shapes."""
+    """The values in a folder of .npy files. `ours` is our own run of the request, whose shapes are known."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ConformError(f"{folder}: expected a folder of .npy files (vlmprof help conformance)")
@@ -172,7 +172,7 @@ def relative_error(tested: Any, reference: Any) -> float:
 
 
 def _expected_rounding(shape: Shape, stage: str) -> float:
-    """The error of n independent roundings to bf16, u * sqrt(n), as vlmprof selftest expects it."""
+    """The error of n independent roundings to bf16, u * sqrt(n), as in vlmprof selftest."""
     vision = shape.tower_blocks * (11 + 6) + 6 if shape.tower_blocks else 0
     text = shape.blocks * (14 + 7) + 3 if stage == "prefill" else 0
     return 2.0**-9 * math.sqrt(vision + text)
@@ -191,7 +191,7 @@ class Comparison:
         self.ours, self.theirs, self.rounded, self.precision, self.shape = ours, theirs, rounded, precision, shape
 
     def own_distance(self, stage: str) -> float:
-        """The distance of our rounded run from fp32; for the logits, the worst row after equal tokens."""
+        """The distance of our rounded run from fp32; for logits, the largest of the rows that follow equal tokens."""
         expected = _expected_rounding(self.shape, stage)
         if self.rounded is None or stage not in self.rounded.values:
             return expected
@@ -216,7 +216,7 @@ class Comparison:
         return max(least, SPREAD * own)
 
     def whole(self, stage: str) -> Stage:
-        """Integers: how many differ; one side may not know an image's counts."""
+        """Integers: how many differ. One side may lack the counts of an image."""
         one, other = self.ours.values[stage].reshape(-1), self.theirs.values[stage].reshape(-1)
         first, both = _first_different(one, other), min(len(one), len(other))
         different = int((one[:both] != other[:both]).sum()) + (0 if stage == "image" else abs(len(one) - len(other)))
@@ -239,7 +239,7 @@ class Comparison:
         return Stage(stage, "equal" if distance == 0 else "rounding" if distance <= bound else "parted", distance, bound, "")
 
     def tokens(self) -> Stage:
-        """Answers: where they diverge, and how far apart our logits for the two tokens are. An answer that ends early is no difference if the other one continues after
+        """Answers: where they diverge, and how far apart our logits for the two tokens are. An answer that ends early does not differ if the other one continues after
         its end."""
         one, other = self.ours.values["tokens"], self.theirs.values["tokens"].reshape(-1)
         first, both = _first_different(one, other), min(len(one), len(other))
@@ -267,9 +267,9 @@ class Comparison:
 def compare(ours: PathLike, theirs: PathLike, rounded: Optional[PathLike] = None, precision: str = "auto", shape: Optional[Shape] = None) -> Conformity:
     """Compares a dump of `vlmprof run --weights fp32 --dump` with another stack's values.
 
-    rounded:   a dump of the same request in the other stack's precision: measures what rounding does; else it is estimated
-    precision: to which the other stack rounds: fp32, fp16, bf16, int8, int4; auto: by its values
-    shape:     of the model, for the estimates"""
+    rounded:   a dump of the same request in the other stack's precision, to measure the effect of rounding; without it, an estimate
+    precision: the type to which the other stack rounds: fp32, fp16, bf16, int8, int4; auto: judged by its values
+    shape:     the model's shape, for the estimates"""
     one = load_stack(ours)
     other = load_stack(theirs, one)
     shape = shape or Shape()
@@ -284,7 +284,7 @@ def compare(ours: PathLike, theirs: PathLike, rounded: Optional[PathLike] = None
 
 
 def shape_of(model: PathLike) -> Shape:
-    """Depths and experts from a model's config.json, which several families write differently."""
+    """Depths and experts from a model's config.json, whose keys differ between families."""
     config = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
     text, vision = config.get("text_config", config), config.get("vision_config") or {}
 
@@ -316,7 +316,7 @@ def text_of(conformity: Conformity) -> str:
 
 
 def _other(given: argparse.Namespace) -> Tuple[str, Optional[Shape]]:
-    """The folder of the other stack's values, which transformers first writes for transformers:DIR."""
+    """The folder with the other stack's values. For transformers:DIR, transformers writes it first."""
     shape = shape_of(given.model) if given.model else None
     if not given.theirs.startswith("transformers:"):
         return given.theirs, shape

@@ -1,4 +1,4 @@
-"""Runs one request in transformers and writes what each stage computes, as .npy files. Needs torch and transformers."""
+"""Runs one request in transformers and writes the output of each stage as .npy files. Needs torch and transformers."""
 from __future__ import annotations
 
 import sys
@@ -18,7 +18,7 @@ MODULES = {"LlavaForConditionalGeneration": ("vision_tower{.vision_model}.encode
 
 
 def _watch(model: Any, seen: Dict[str, Any], windows: List[Any]) -> None:
-    """Keeps the values of tower and connector in `seen`, and the order of a tower that computes window by window."""
+    """Stores the values of tower and connector in `seen`, and the order of a tower that computes window by window."""
     from ..torch.families import find_module
 
     def keep(name: str, is_input: bool) -> Any:

@@ -3,12 +3,12 @@
     python -m vlmprof.data MMStar.tsv -o data.jsonl                   # VLMEvalKit's table, with its pictures
     python -m vlmprof.data docvqa/ -o data.jsonl                      # Parquet or Arrow, from the Hugging Face hub
     python -m vlmprof.data val_v1.0.json --image_dir DIR -o data.jsonl
-    python -m vlmprof.data lmms:mmmu_val -o data.jsonl                # a task of lmms-eval, where that is installed
+    python -m vlmprof.data lmms:mmmu_val -o data.jsonl                # a task of lmms-eval, if it is installed
 
 Formats are recognized by their content: VLMEvalKit TSV and CSV; Parquet and Arrow; the official JSON of DocVQA,
-InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE, OCRBench, MathVista, TallyQA. A known set gets the prompt of the
-tool whose format it is in. Pictures inside the data become files next to the output; what is left out is said with its
-reason."""
+InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE, OCRBench, MathVista, TallyQA. A known data set gets the prompt
+of the tool whose format it has. Pictures inside the data become files next to the output. Skipped samples are reported with
+the reason."""
 from __future__ import annotations
 
 import argparse
@@ -31,7 +31,7 @@ MEANT = {"choices", "options", "dataset", "hint", "style", "metric", "question",
 
 
 class Source(NamedTuple):
-    """An open data set: its samples, the folders of its pictures, its format and the origin of its prompts."""
+    """An open data set: its samples, the folders with its pictures, its format and the origin of its prompts."""
     name: str
     samples: Iterator[Sample]
     folders: List[Path]
@@ -86,7 +86,7 @@ def open_source(source: PathLike, image_dir: Optional[PathLike] = None, dataset_
 
 
 def read(source: PathLike, **options: Any) -> List[Sample]:
-    """All samples of a data set, including the unusable ones, whose `error` says why. Options as for open_source."""
+    """All samples of a data set, including the unusable ones, whose `error` gives the reason. The options are those of open_source."""
     return list(open_source(source, **options).samples)
 
 
@@ -147,7 +147,7 @@ class _Writer:
 
 
 def _placed(sample: Sample) -> List[Dict[str, Any]]:
-    """The content, if a picture is between or after texts; else the pictures come first, then the question."""
+    """The content if a picture is between or after texts; otherwise the pictures come first, then the question."""
     texts = [part for part in sample.content if "text" in part]
     first = sample.content[:len(sample.content) - len(texts)]
     leads = all("image" in part for part in first) and len(first) == len(sample.pictures)
@@ -155,7 +155,7 @@ def _placed(sample: Sample) -> List[Dict[str, Any]]:
 
 
 class Report(NamedTuple):
-    """The result of convert: samples written, why others were skipped (reason: rows), and the scoring rules."""
+    """The result of convert: the samples written, the rows skipped for each reason, and the scoring rules."""
     written: int
     left_out: Dict[str, List[int]]
     rules: Counter[str]
@@ -175,9 +175,9 @@ class Report(NamedTuple):
 
 
 def convert(source: PathLike, output: PathLike, images: Optional[PathLike] = None, prompt: str = "tool", limit: Optional[int] = None, **options: Any) -> Report:
-    """Writes a data set as JSONL with its pictures and returns what it did.
+    """Writes a data set as JSONL with its pictures, and returns a Report.
 
-    images: folder for pictures inside the data, OUTPUT_images unless given; prompt: "tool", or "raw" for the question
+    images: folder for pictures inside the data (default: OUTPUT_images); prompt: "tool", or "raw" for the question
     alone."""
     path = Path(output)
     opened = open_source(source, **options)

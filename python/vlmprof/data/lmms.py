@@ -9,7 +9,7 @@ from .record import DataError, Picture, Sample, texts_of
 
 
 def load_task(name: str) -> Any:
-    """The task object, by name or PATH/NAME.yaml; the data set is downloaded or found by lmms-eval."""
+    """The task object, by name or PATH/NAME.yaml; lmms-eval finds or downloads the data set."""
     try:
         from lmms_eval.tasks import TaskManager, get_task_dict
     except ImportError as error:

@@ -11,7 +11,7 @@ from .record import DataError, Picture, Row, Sample, id_of, letters, text_of, te
 
 
 class Form(NamedTuple):
-    """A file whose records have all of `keys`: the members with question, answers and picture, the picture's folder."""
+    """A file format whose records have all of `keys`: the members with question, answers and picture, and the picture's folder."""
     keys: str
     task: str
     id: str
@@ -53,7 +53,7 @@ def read_json(path: Path) -> Any:
 
 
 def records_of(value: Any, path: Path) -> List[Row]:
-    """The records of a file: a list, the list "data" or "questions", or an object of records by id."""
+    """The records of a file: a list, the list "data" or "questions", or an object that maps ids to records."""
     if isinstance(value, dict) and isinstance(value.get("data", value.get("questions")), list):
         value = value.get("data", value.get("questions"))
     elif isinstance(value, dict) and value and all(isinstance(item, dict) for item in value.values()):
@@ -70,7 +70,7 @@ def form_of(row: Row) -> Optional[Form]:
 
 
 def _coco(name: str, folders: List[Path]) -> Picture:
-    """COCO's picture by its name or, if it is not there, in the folder of its split: val2014/COCO_val2014_..jpg."""
+    """A COCO picture, by its name or, if that is missing, in the folder of its split: val2014/COCO_val2014_..jpg."""
     split = re.match("COCO_([^_]+)_", name)
     if split and not any((folder / name).is_file() for folder in folders):
         name = f"{split.group(1)}/{name}"
@@ -124,7 +124,7 @@ def official_samples(path: Path, rows: List[Row], form: Form, folders: List[Path
 # ---- VQA v2 and OK-VQA: questions and annotations in two files
 
 def notes_beside(path: Path) -> Optional[Path]:
-    """The annotations of a file of questions, by the published names: OpenEnded_mscoco_val2014_questions.json."""
+    """The annotations for a file of questions, found by the published names: OpenEnded_mscoco_val2014_questions.json."""
     other = path.with_name(path.name.replace("OpenEnded_", "").replace("_questions", "_annotations"))
     return other if other != path and other.is_file() else None
 

@@ -1,7 +1,7 @@
 """Known data sets: names, prompts and rules of lmms-eval and VLMEvalKit.
 
-Sources: lmms-eval 75571cfe (tasks/*/utils.py and yaml), VLMEvalKit e8e78f05 (vlmeval/dataset/image_*.py), MathVista 53d52587 (evaluation/build_query.py). Where
-lmms-eval is installed, lmms:TASK asks its own task objects instead."""
+Sources: lmms-eval 75571cfe (tasks/*/utils.py and yaml), VLMEvalKit e8e78f05 (vlmeval/dataset/image_*.py), MathVista 53d52587 (evaluation/build_query.py). If
+lmms-eval is installed, lmms:TASK uses its own task objects instead."""
 from __future__ import annotations
 
 import re
@@ -97,7 +97,7 @@ _DESCRIBE = ("Please describe this image in general. Directly provide the descri
 
 
 class Task(NamedTuple):
-    """A data set: its other names (folded), prompt and rule of both tools, lmms-eval's answer length (0: any)."""
+    """A data set: its other names (folded), both tools' prompts and rules, and lmms-eval's answer length (0: any)."""
     names: str
     lmms: Form
     vlmevalkit: Form
@@ -141,7 +141,7 @@ _TAILS = "val validation dev test testmini mini lite train tsv parquet local v1 
 
 
 def task_of(name: str) -> Optional[str]:
-    """The data set of a file's or a task's name, in the spellings of both tools; None for any other name.
+    """The data set that the name of a file or task means, in either tool's spelling; None for any other name.
 
     >>> task_of("MMBench_DEV_EN"), task_of("lmms-lab/DocVQA_VAL"), task_of("TextVQA_0.5.1_val"), task_of("ocrbench_v2")
     ('mmbench', 'doc_qa', 'text_vqa', None)

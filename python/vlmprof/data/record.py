@@ -13,7 +13,7 @@ Row = Dict[str, Any]
 
 
 class DataError(ValueError):
-    """A file that cannot be read as a data set; the text says what was expected."""
+    """A file that cannot be read as a data set; the text gives what was expected."""
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Picture:
     data: Optional[bytes] = None
 
     def find(self, folders: List[Path]) -> Union[bytes, Path]:
-        """The bytes, or the file: its whole name in one of the folders, else the last part of its name there."""
+        """The bytes, or the file: by its whole name in one of the folders, otherwise by the last part of its name there."""
         if self.data is not None:
             return self.data
         if self.path is None:
@@ -37,7 +37,7 @@ class Picture:
 
 
 def picture_format(data: bytes) -> str:
-    """The format of a picture's file, by its first bytes: "png", "jpg", ...
+    """The format of a picture file, by its first bytes: "png", "jpg", ...
 
     >>> picture_format(b"\\x89PNG\\r\\n\\x1a\\n...")
     'png'
@@ -106,7 +106,7 @@ def id_of(row: Row, keys: List[str], otherwise: int) -> Union[int, str]:
 
 
 def letters(options: List[Optional[str]]) -> Dict[str, str]:
-    """Options by letter; None: there is no such option."""
+    """Options by letter; None: the option is missing."""
     if len(options) > len(LETTERS):
         raise DataError(f"it has more than {len(LETTERS)} options")
     return {letter: text for letter, text in zip(LETTERS, options) if text is not None}

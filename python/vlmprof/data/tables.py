@@ -75,7 +75,7 @@ class TsvPictures:
 
 
 def _cut_at_markers(sample: Sample) -> None:
-    """Splits MMMU's prompt at "<image N>". Without a marker it follows the pictures."""
+    """Splits MMMU's prompt at "<image N>". Without a marker, the prompt follows the pictures."""
     pieces = re.split(r"<image (\d)>", sample.prompt or "")
     if len(pieces) == 1:
         return
@@ -93,7 +93,7 @@ _LISTS = ("anls_", "vqa_", "vqav2_", "textvqa_", "relaxed_", "ocrbench_", "capti
 
 
 def tsv_samples(path: Path, task: Optional[str], rows: List[Row]) -> Iterator[Sample]:
-    """Samples of a VLMEvalKit table; rows without a picture's cell are dropped, as the tool does."""
+    """Samples of a VLMEvalKit table; rows without a picture cell are dropped, as in the tool."""
     pictures = TsvPictures(rows)
     has_letters = any("A" in row for row in rows) and any("B" in row for row in rows)
     has_image = any("image" in row for row in rows)
@@ -148,7 +148,7 @@ SIGNATURES = [("question ucsf_document_id answers", "doc_qa"), ("question operat
 
 
 def task_of_columns(columns: List[str]) -> Optional[str]:
-    """The published set with these columns; None: an unknown table.
+    """The published data set with these columns; None: an unknown table.
 
     >>> task_of_columns(["questionId", "question", "image", "ucsf_document_id", "answers"]), task_of_columns(["x"])
     ('doc_qa', None)
@@ -161,7 +161,7 @@ def task_of_columns(columns: List[str]) -> Optional[str]:
 
 
 def read_columns(path: Path) -> Iterator[List[Row]]:
-    """The rows of a Parquet or Arrow file, a batch at a time: one row group, one record batch."""
+    """The rows of a Parquet or Arrow file, one batch at a time (a row group or a record batch)."""
     try:
         import pyarrow as pa
         import pyarrow.ipc as ipc
@@ -221,7 +221,7 @@ _MORE = {  # columns that become members, by set: column -> member
 
 
 def _read_set(row: Row, task: str, sample: Sample) -> None:
-    """What is specific to each data set."""
+    """The specifics of each data set."""
     answer = text_of(row.get("answer"))
     if "answers" in row and task in ("doc_qa", "info_vqa", "text_vqa", "okvqa", "coco_2014_vqa", "st_qa"):
         sample.answers = texts_of(row["answers"])
@@ -279,7 +279,7 @@ def column_sample(row: Row, number: int, task: Optional[str]) -> Sample:
 
 
 def column_files(path: Path) -> List[Path]:
-    """The files of a split in name order: one file, or a folder of shards (also of datasets.save_to_disk)."""
+    """The files of a split, in order of their names: one file, or a folder of shards (also from datasets.save_to_disk)."""
     if path.is_file():
         return [path]
     return sorted(file for file in path.rglob("*") if file.suffix in (".parquet", ".arrow", ".feather"))

@@ -1,4 +1,4 @@
-"""Stage times of torch models (stages), sweeps over any knob of yours (sweep), and A/B comparisons (ab), on any device that torch has: vlmprof help torch.
+"""Stage times of torch models (stages), sweeps over your own knobs (sweep), and A/B comparisons (ab), on any device that torch supports: vlmprof help torch.
 
 Needs torch and transformers: pip install "vlmprof[torch]"."""
 try:

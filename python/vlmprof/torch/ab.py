@@ -1,4 +1,4 @@
-"""Is one of two ways to run the same thing slower? Alternating runs, with a control of the first against itself."""
+"""Is one of two ways to run the same thing slower? Runs alternate, and the first is compared with itself as a control."""
 from __future__ import annotations
 
 import math
@@ -32,7 +32,7 @@ class AB:
 
     @property
     def exit_code(self) -> int:
-        """For a gate: 0 same or faster, 1 slower, 2 undecided."""
+        """For a CI gate: 0 same or faster, 1 slower, 2 undecided."""
         return {"slower": 1, "undecided": 2}.get(self.verdict, 0)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ def _quantile(values: List[float], share: float) -> float:
 
 
 def shift(one: List[float], other: List[float]) -> Tuple[float, Tuple[float, float]]:
-    """The Hodges-Lehmann estimate of other - one, with the interval of Mann and Whitney's test: some wild values move neither.
+    """The Hodges-Lehmann estimate of other - one, with the interval of Mann and Whitney's test; both are robust to outliers.
 
     >>> shift([0.0] * 10 + [9.0], [1.0] * 11)
     (1.0, (1.0, 1.0))
@@ -61,8 +61,8 @@ def shift(one: List[float], other: List[float]) -> Tuple[float, Tuple[float, flo
 
 
 def _undisturbed(rounds: List[Tuple[int, int]]) -> List[List[Optional[float]]]:
-    """Logarithms of the times of A and B, less the level of the rounds around them; None for runs that something else on the machine slowed: those eight
-    times as far above their lower quartile as that is above the lowest tenth, but at least 5 %. A and B share that limit."""
+    """Logarithms of the times of A and B, minus the level of the surrounding rounds; None for runs that something else on the machine slowed down. Their distance above
+    the lower quartile exceeds 8 times the quartile's distance from the lowest tenth, and 5 %. A and B share this limit."""
     logs = [[math.log(one) for one in times] for times in rounds]
     levels = [_quantile([one for times in logs[max(0, index - 2):index + 3] for one in times], 0.25) for index in range(len(logs))]
     sides = [[times[which] - level for times, level in zip(logs, levels)] for which in range(2)]
@@ -91,15 +91,15 @@ def _verdict(rounds: List[Tuple[int, int]], firsts: List[int], margin: float) ->
 
 def ab(run_a: Callable[[], Any], run_b: Callable[[], Any], pairs: int = 60, *, margin: float = 2, warmup: int = 2, seed: Optional[int] = None, progress: bool = True,
        clock: Optional[Callable[[], int]] = None) -> AB:
-    """Times run_a and run_b alternately, and says whether B is slower: "slower by 3.9 [0.3, 7.7] %".
+    """Times run_a and run_b alternately, and reports whether B is slower: "slower by 3.9 [0.3, 7.7] %".
 
     run_a, run_b: functions without arguments that take 0.1 ms or more; accelerators are synchronised before and after each call
-    pairs:  rounds, each of B, A, B or of A, B, A, in random order; the first run is not timed, so every timed run comes directly after one of the other side
-    margin: percent; "same" means that the whole interval is between -margin and margin
-    warmup: calls of each that are not timed; clock: function returning nanoseconds, instead of the machine's clock
+    pairs:  number of rounds, each B, A, B or A, B, A, in random order; the first run is not timed, so every timed run directly follows a run of the other side
+    margin: in percent; "same" means that the whole interval is between -margin and margin
+    warmup: untimed calls of each function; clock: a function that returns nanoseconds, instead of the machine's clock
 
-    A run that takes far longer than the rest is left out; A and B share one cut-off. "slower" and "faster" need an interval without 0 that exceeds the margin.
-    Other intervals that exceed it are "undecided", as is all if A differs from itself. Ctrl-C after 12 pairs or more gives the verdict of these."""
+    A run that takes far longer than the rest is left out; A and B share one cut-off. "slower" and "faster" need an interval that excludes 0 and exceeds the margin.
+    Other intervals that exceed it are "undecided", and so is every result if A differs from itself. Ctrl-C after 12 pairs or more gives the verdict from these."""
     if not isinstance(pairs, int) or pairs < LEAST_PAIRS:
         raise ValueError(f"pairs: expected {LEAST_PAIRS} or more, not {pairs!r}: fewer cannot give a verdict")
     if not 0 <= margin < 100:

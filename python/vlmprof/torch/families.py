@@ -1,6 +1,6 @@
-"""Where each family of transformers has its stages: one row a class. A path starts at the model, or at its member `model`.
-"A..B" stands for modules that run one after the other: from the start of A to the end of B. An inner module's time is its own:
-Qwen's merger runs inside `visual`, and does not count as the tower's."""
+"""The modules of each transformers family's stages: one row per class. A path starts at the model, or at its member `model`.
+"A..B" means modules that run one after the other, from the start of A to the end of B. An inner module's time counts only for
+itself: Qwen's merger runs inside `visual`, and is not part of the tower's time."""
 from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -30,11 +30,11 @@ STAGES = ("vit", "connector", "language")
 
 
 class UnknownStructure(ValueError):
-    """A stage's module was not found; the text says which were looked for and how to name it."""
+    """A stage's module was not found; the text lists the paths that were tried, and explains how to name it."""
 
 
 def find_module(model: Any, path: str) -> Any:
-    """The module of a path; -1: the last of a list; None: there is none."""
+    """The module at a path (-1: the last of a list), or None if it does not exist."""
     module: Any
     for module in (getattr(model, "model", None), model):
         for step in path.split("."):
@@ -52,7 +52,7 @@ def find_module(model: Any, path: str) -> Any:
 def find_modules(model: Any, named: Optional[Dict[str, Optional[str]]] = None) -> Tuple[str, bool, Dict[str, Tuple[Any, Any]]]:
     """(family's name, whether its connector's output has views, {stage: (first module, last module)}) of a model.
 
-    named: paths of stages that the table does not know, or has otherwise: {"vit": "encoder.vision", "connector": None}; None: the model has none."""
+    named: paths of stages that are missing or different in the table: {"vit": "encoder.vision", "connector": None}; None: the model has no such stage."""
     named = dict(named or {})
     unknown = sorted(set(named) - set(STAGES))
     if unknown:

@@ -1,4 +1,4 @@
-"""Sweeps of a torch model, with result files like those of any other engine (vlmprof help library), which report, best, fit and compare read."""
+"""Sweeps of a torch model. The result files are like those of any other engine (vlmprof help library); report, best, fit and compare read them."""
 from __future__ import annotations
 
 import contextlib
@@ -31,7 +31,7 @@ Point = Tuple[str, Any]  # configuration, sample_id
 
 
 class Knobs(UserDict):
-    """The knobs of one configuration; records which ones are read, so that none is varied without effect."""
+    """The knobs of one configuration. It records which knobs are read, to detect those without effect."""
 
     def __init__(self, values: Dict[str, Knob]):
         super().__init__(values)
@@ -50,7 +50,7 @@ _NOT_IMAGE = re.compile("|".join(["picture|img|image_path|image_url|image_file|i
 
 
 def _read_records(records: Union[str, Path, Iterable[Record]], num_samples: Optional[int], seed: int) -> Tuple[str, List[Record]]:
-    """(name of the data set, the sampled records with their sample_id): all, or those of numpy's RandomState(seed).choice, as `vlmprof sweep` draws."""
+    """(name of the data set, the sampled records with their sample_id): all, or those drawn by numpy's RandomState(seed).choice, as in `vlmprof sweep`."""
     path = Path(records) if isinstance(records, (str, Path)) else None
     if path:
         with path.open(encoding="utf-8") as file:
@@ -84,8 +84,8 @@ def _settings_of(processor: Any) -> List[str]:
 
 
 def default_inputs(processor: Any, record: Record, knobs: Mapping[str, Knob]) -> Dict[str, Any]:
-    """What sweep passes to generate unless it gets `inputs`: the chat template's prompt and the processor's pictures. Knobs: batch, settings of the image
-    processor, and longest_edge [px]: that of the processor's size if it has one; otherwise pictures are shrunk to it before the processor."""
+    """The arguments that sweep passes to generate if `inputs` is not given: the chat template's prompt and the processor's pictures. Knobs: batch, settings of the image
+    processor, and longest_edge [px], which sets the processor's size if that has a longest_edge; otherwise pictures are shrunk to it before the processor."""
     from PIL import Image, ImageOps
     pictures = [(ImageOps.exif_transpose(Image.open(one)) if isinstance(one, Path) else one).convert("RGB") for one in record["images"]]
     settings: Dict[str, Any] = {name: knobs[name] for name in _settings_of(processor) if name in knobs and name != "longest_edge"}
@@ -110,7 +110,7 @@ def default_inputs(processor: Any, record: Record, knobs: Mapping[str, Knob]) ->
 
 
 def _print_of(inputs: Callable[..., Dict[str, Any]], processor: Any, record: Record, knobs: Knobs) -> Any:
-    """Equal for equal inputs. A failure is equal to nothing: the run will have it again."""
+    """Equal for equal inputs. A failure equals nothing: the run will fail in the same way."""
     try:
         return hash(tuple((key, tuple(value.shape), value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()) if torch.is_tensor(value)
                           else (key, repr(value)) for key, value in inputs(processor, record, knobs).items()))
@@ -119,7 +119,7 @@ def _print_of(inputs: Callable[..., Dict[str, Any]], processor: Any, record: Rec
 
 
 def _noise(blocks: List[Tuple[float, float]]) -> Dict[str, Any]:
-    """The member `noise` of a result file, from (percent that the host took, percent that other programs used) of blocks of runs."""
+    """The member `noise` of a result file, from each block's (percent taken by the host, percent used by other programs)."""
     found: Dict[str, Any] = {"samples": len(blocks), "load": None, "frequency_mhz": None, "neighbour_spread": None, "neighbour_pairs": 0, "bare_spread": None, "bare_pairs": 0}
     members = (("steal_percent", "steal_samples", "stolen", 5), ("other_cpu_percent", "other_samples", "busy", 10))  # with the limits of vlmprof sweep
     for values, (mean, count, much, limit) in zip(zip(*blocks), members):
@@ -131,7 +131,7 @@ def _noise(blocks: List[Tuple[float, float]]) -> Dict[str, Any]:
 # ---- knobs that sweep applies itself
 @contextlib.contextmanager
 def _dtype(model: Any, name: Knob) -> Iterator[None]:
-    """Parameters and saved buffers in another dtype; the model's own tensors are kept and restored afterwards."""
+    """Converts parameters and saved buffers to another dtype; the model's own tensors are kept and restored afterwards."""
     tensors = {id(tensor): tensor for tensor in model.state_dict(keep_vars=True).values() if tensor.is_floating_point()}
     own = {key: tensor.data for key, tensor in tensors.items()}
     try:
@@ -170,7 +170,7 @@ def _kept(prune: Tuple[str, float], count: int, seed: int) -> List[int]:
 
 
 def _without_placeholders(inputs: Dict[str, Any], image_id: Any, prune: Tuple[str, float], seed: int) -> Dict[str, Any]:
-    """Inputs with equal rows, without the placeholders of the tokens that are dropped from every view."""
+    """The inputs, whose rows are equal, without the placeholders of the tokens that are dropped from every view."""
     places = (inputs["input_ids"][0] == image_id).nonzero()[:, 0].tolist()
     if not places:
         return inputs
@@ -185,7 +185,7 @@ def _without_placeholders(inputs: Dict[str, Any], image_id: Any, prune: Tuple[st
 
 # ---- scores
 def _scorer(score: Any, metric: Optional[str], rows: List[Record]) -> Tuple[str, Callable[[List[Record], List[str]], List[Any]]]:
-    """(name of the metric, a function of records and answers that returns scores, or texts that say why there are none)."""
+    """(name of the metric, a function of records and answers that returns scores, or the reasons why scores are missing)."""
     if score is None:
         rule: str = metric or rows[0].get("metric") or ("mc" if "options" in rows[0] else "vqa_seed")
         return rule, lambda records, answers: _score_by_rule(rule, records, answers)
@@ -261,14 +261,14 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
     """Measures a grid of configurations and writes a result file for each; returns a dict with file, knobs, num_ok, num_failed, T_total_p50 [ms] and accuracy.
 
     records:  [{"question": .., "answers": [..], "image": path or PIL picture, or "images": [..], or none}], or a file of such lines next to its pictures
-    knobs:    {"attn": ["eager", "sdpa"], "heads": [16, 12]}: numbers, texts, true or false; all combinations are measured. Without a function of yours: attn,
+    knobs:    {"attn": ["eager", "sdpa"], "heads": [16, 12]}: numbers, texts, true or false; all combinations are measured. These need no `apply` function: attn,
               dtype, prune ("none", "stride:keep=0.5", "random:keep=0.25"), longest_edge [px], batch, settings of the image processor
-    apply:    a function of the model and a configuration's knobs, which undoes its change by returning something with close() or a context manager
-    inputs:   a function of processor, record and knobs that returns the arguments of generate; run: called as run(model, **arguments), returns what generate does
+    apply:    a function of the model and a configuration's knobs; to undo its change, it returns a context manager or an object with close()
+    inputs:   a function of processor, record and knobs that returns the arguments of generate; run: called as run(model, **arguments), returns the same as generate
     score:    a function of answer and record (called after all runs, without knobs) or lmms-eval's process_results; None: the rule `metric` of `vlmprof score`
-    order:    "runs": configurations alternate run by run, each time in a new random order; "samples": sample by sample; "configurations": one after the other
-    on_error: "record": a point that fails is a row with its reason; "raise". max_new_tokens: None: the limit stored in the records, else 16
-    resume:   continues the sweep in output_dir, whose points.jsonl has every run. clock: function returning nanoseconds, instead of the machine's clock
+    order:    "runs": configurations alternate run by run, each time in a new random order; "samples": sample by sample; "configurations": one after another
+    on_error: "record": a point that fails becomes a row with the reason; "raise". max_new_tokens: None: the limit stored in the records, otherwise 16
+    resume:   continues the sweep in output_dir, whose points.jsonl has every run. clock: a function that returns nanoseconds, instead of the machine's clock
     Answers are greedy. Guide: vlmprof help torch."""
     for name, value, least in (("num_runs", num_runs, 1), ("warmup", warmup, 0), ("max_new_tokens", max_new_tokens, 1), ("num_samples", num_samples, 1)):
         if not (value is None and name in ("num_samples", "max_new_tokens")) and (not isinstance(value, int) or isinstance(value, bool) or value < least):
@@ -311,11 +311,11 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
 
 
 class _Unread(ValueError):
-    """A knob that nothing reads: an error of the call, not of a point."""
+    """A knob that nothing reads: an error in the call, not in a point."""
 
 
 class _Sweep:
-    """The runs of a sweep: points.jsonl has a line for each, which refers to its configuration by the name of its file."""
+    """The runs of a sweep: points.jsonl has a line for each, with the file name of its configuration."""
     head: Dict[str, Any]
 
     def __init__(self, timed: stages, processor: Any, rows: List[Record], grid: List[Dict[str, Knob]], how: Dict[str, Any]):
@@ -390,7 +390,7 @@ class _Sweep:
 
     # ---- measuring
     def _steps(self) -> Iterator[Tuple[Record, str, int]]:
-        """(record, configuration, run) in the order of measuring; runs below 0 warm up."""
+        """(record, configuration, run) in the order of measurement; runs below 0 are warm-ups."""
         drawn, runs, count = random.Random(self.how["seed"]), range(-self.how["warmup"], self.how["num_runs"]), len(self.names)
         if self.how["order"] == "configurations":
             yield from ((row, name, run) for name in drawn.sample(self.names, count) for row in self.rows for run in runs)
@@ -439,7 +439,7 @@ class _Sweep:
             print(f"vlmprof.torch: {text}", file=sys.stderr)
 
     def _end_block(self, name: str) -> None:
-        """After a run: ends the block of runs if it is long enough to say what other programs used of the CPUs, as in vlmprof sweep."""
+        """Called after a run: ends the block of runs if it is long enough to measure the CPU use of other programs, as in vlmprof sweep."""
         self.block.add(name)
         now = cpu_seconds() if self.reading else None
         if not now or not self.reading or now[0] - self.reading[0] < 0.2 * (os.cpu_count() or 1):
@@ -544,7 +544,7 @@ class _Sweep:
 
 
 def _row(record: Record, runs: List[Dict[str, Any]], score: Any) -> Dict[str, Any]:
-    """A row: means over the runs [ms], as in vlmprof sweep's."""
+    """A row of a result file: means over the runs [ms], as in vlmprof sweep."""
     spent = {stage: statistics.mean(run["stages"][stage] for run in runs) / 1e6 for stage in runs[0]["stages"]}
     total, count = statistics.mean(run["total_ns"] for run in runs) / 1e6, len(runs[-1]["tokens"])
     decode = spent["decode"] if runs[-1]["step_ns"] else None

@@ -23,12 +23,12 @@ NAMES = ("prepare", "vit", "connector", "embed", "prefill", "head", "sample", "d
 
 
 class NeverBegan(RuntimeError):
-    """A stage's module was not called in a request that needs it; the text has the reason."""
+    """A stage's module was not called in a request that needs it; the text gives the reason."""
 
 
 @dataclass
 class Request:
-    """One request, of `batch` samples. Times are ns: on a GPU from its events, except the total, which is from the caller's clock around the request."""
+    """One request, of `batch` samples. Times are in ns. On a GPU they come from its events, except the total, which comes from the caller's clock around the request."""
     total_ns: int
     stages: Dict[str, int]  # by NAMES: the time in each that is in no other
     step_ns: List[int]  # of each decode step: blocks, head, choice of the token
@@ -64,7 +64,7 @@ def synchronise(device: torch.device) -> None:
 
 
 def cpu_seconds() -> Optional[Tuple[float, ...]]:
-    """CPU seconds since boot: available ones, used ones, those that a virtual machine's host took, and this process's own; None: not known."""
+    """CPU seconds since boot: available, used, taken by a virtual machine's host, and used by this process; None: not known."""
     try:
         user, nice, system, idle, wait, irq, softirq, steal = (int(one) / os.sysconf("SC_CLK_TCK") for one in Path("/proc/stat").read_text().split()[1:9])
     except (OSError, ValueError):
@@ -74,14 +74,14 @@ def cpu_seconds() -> Optional[Tuple[float, ...]]:
 
 
 def others_between(before: Optional[Tuple[float, ...]], after: Optional[Tuple[float, ...]]) -> Optional[Tuple[float, float]]:
-    """Percent of CPU time that the host took, and that other programs used, between two of cpu_seconds; None: not known."""
+    """Percent of CPU time that the host took, and that other programs used, between two results of cpu_seconds; None: not known."""
     total, busy, steal, own = (b - a for a, b in zip(before, after)) if before and after else (0, 0, 0, 0)
     is_known = total > 0 and min(busy, steal, own) >= 0 and busy + steal <= total and own - busy <= total / 10
     return (100 * steal / total, 100 * (busy - own) / total) if is_known else None
 
 
 class Progress:
-    """A line on stderr with the time that is left: on a terminal twice a second, otherwise every ten seconds."""
+    """A line on stderr with the remaining time: twice a second on a terminal, otherwise every ten seconds."""
 
     def __init__(self, what: str, count: int):
         self.what, self.count = what, count
@@ -96,7 +96,7 @@ class Progress:
 
 
 class _Marks:
-    """Time stamps of one request: the host's clock, on CUDA events that are read after one synchronisation."""
+    """Time stamps of one request: from the host's clock, or on CUDA from events that are read after one synchronisation."""
 
     def __init__(self, device: torch.device, clock: Optional[Callable[[], int]]):
         self.device, self.clock = device, clock or time.perf_counter_ns
@@ -122,13 +122,13 @@ class _Marks:
         self.marks.append((what, name, stamp if self.has_events else self.now()))
 
     def end(self) -> Tuple[int, List[Tuple[str, str, int]]]:
-        """(total ns, marks with ns from the first)"""
+        """(total in ns, marks with ns since the first)"""
         total, first = self.now() - self.begin_ns, self.marks[0][2]
         return total, [(what, name, round(first.elapsed_time(stamp) * 1e6) if self.has_events else stamp - self.begin_ns) for what, name, stamp in self.marks]
 
 
 def _with_tokens(marks: List[Tuple[str, str, int]]) -> List[Tuple[str, str, int]]:
-    """Marks without tokens, from the caller's own run with several passes: each pass after the first is a decode step."""
+    """Completes marks without tokens, from the caller's own run with several passes: each pass after the first is a decode step."""
     name = "forward" if any(mark[1] == "forward" for mark in marks) else "language"
     begins = [index for index, mark in enumerate(marks) if mark[:2] == ("begin", name)]
     if len(begins) < 2 or any(mark[0] == "token" for mark in marks):
@@ -187,13 +187,13 @@ def attribute(marks: List[Tuple[str, str, int]]) -> Tuple[Dict[str, int], List[i
 
 
 def state_of(model: Any) -> Dict[str, Any]:
-    """What knobs change in a model."""
+    """The parts of a model's state that knobs change."""
     return {"attention": str(getattr(getattr(model, "config", None), "_attn_implementation", None) or "not known"),
             "dtype": ", ".join(sorted({str(one.dtype)[6:] for one in model.parameters()})) or "none", "compile": compiled_in(model) or ["none"]}
 
 
 def provenance(model: Any, device: torch.device) -> Dict[str, Any]:
-    """Where, when and with what a model is measured; no value is null."""
+    """Where, when and with which software a model is measured; no value is null."""
     try:
         ours = version()
     except OSError:
@@ -225,14 +225,14 @@ def compiled_in(model: Any) -> List[str]:
 class stages:
     """Times the stages of each request while it is open: with stages(model) as s: model.generate(**inputs, max_new_tokens=32); then print(s).
 
-    model:   a transformers model, or any torch.nn.Module with `modules`; nothing of its results changes
-    modules: paths of modules that vlmprof.torch.FAMILIES does not know: {"vit": "PATH", "connector": None, "language": "PATH"}; None: it has none
+    model:   a transformers model, or any torch.nn.Module with `modules`; its results do not change
+    modules: paths of modules that vlmprof.torch.FAMILIES lacks: {"vit": "PATH", "connector": None, "language": "PATH"}; None: the model has no such stage
     run:     a function that answers a request, for models without generate: call it as stages.run(...)
-    warmup:  the first N requests are marked cold; tables show them apart
-    clock:   function returning nanoseconds, instead of the host's clock and of a GPU's events
+    warmup:  the first N requests are marked cold; tables show them separately
+    clock:   a function that returns nanoseconds, instead of the host's clock and a GPU's events
 
-    `requests` has a Request for each call of generate, of stages.run, or of the model itself. A call that fails is not recorded. A GPU of CUDA is
-    synchronised before and after a request, another accelerator at each mark. Calls are timed outside what torch.compile made of a stage's module."""
+    `requests` has a Request for each call of generate, of stages.run, or of the model itself. A call that fails is not recorded. A CUDA GPU is
+    synchronised before and after a request, other accelerators at each mark. If torch.compile compiled a stage's module, its calls are timed from outside."""
 
     def __init__(self, model: Any, modules: Optional[Dict[str, Optional[str]]] = None, run: Optional[Callable[..., Any]] = None, warmup: int = 1,
                  clock: Optional[Callable[[], int]] = None):
@@ -275,7 +275,7 @@ class stages:
                              "modules instead (module.compile())")
 
     def _around(self, module: Any, begin: Optional[Callable[..., None]], end: Optional[Callable[..., None]]) -> None:
-        """Calls begin(args, kwargs) and end(succeeded) around each call of a module, its hooks and compiled code included."""
+        """Calls begin(args, kwargs) and end(succeeded) around each call of a module, including its hooks and compiled code."""
         inner = module._compiled_call_impl
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -406,7 +406,7 @@ class stages:
 
     # ---- what was measured
     def rows(self) -> List[Dict[str, Any]]:
-        """A dict for each request: times in ms, for the whole request, whatever its batch."""
+        """A dict for each request, with times in ms for the whole request, also for a batch."""
         return [{"cold": one.cold, "batch": one.batch, "prompt_tokens": one.prompt_tokens, "image_tokens": one.image_tokens, "views": one.views,
                  "output_tokens": len(one.tokens), "total_ms": one.total_ns / 1e6, **{f"{name}_ms": ns / 1e6 for name, ns in one.stages.items()},
                  "unaccounted_ms": one.unaccounted_ns / 1e6, **{f"{name}_peak_bytes": peak for name, peak in one.peak_bytes.items()}} for one in self.requests]
@@ -416,11 +416,11 @@ class stages:
         return need_pandas().DataFrame(self.rows())
 
     def to_dict(self) -> Dict[str, Any]:
-        """All of it, as numbers and texts for json.dump; no command reads it."""
+        """All results, as numbers and texts for json.dump; no command reads them."""
         return {"family": self.family, "provenance": provenance(self.model, self.device), "requests": [asdict(one) for one in self.requests]}
 
     def __str__(self) -> str:
-        """Medians over the warm requests, their least and greatest, ms; cold ones in a column of their own."""
+        """Medians and ranges of the warm requests in ms; cold requests have their own column."""
         if not self.requests:
             return f"{self.family}: no request was timed"
         cold, warm = ([one for one in self.requests if one.cold == is_cold] for is_cold in (True, False))
