@@ -128,7 +128,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_policy = {
     "policy",
-    "DIR... [--budget_ms MS] [--by FIELD...] [--choices FILE...]",
+    "DIR... [--budget_ms MS] [--by FIELD...] [--choices FILE...] [--check DIR...]",
     "find out what choosing a configuration for each sample can gain over the best single one",
     "vlmprof policy results --budget_ms 250 --by kind image_pixels\n"
     "  vlmprof policy results --budget_ms 250 --by kind --output_dir policy",

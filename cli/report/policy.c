@@ -96,7 +96,8 @@ static int find_saving(const struct policy_report *report, struct policy_part *p
     double ends[3] = {(double)NAN, (double)NAN, (double)NAN}; /* estimate, low, high */
     double reached = fixed->mean_ms;                          /* the lowest budget for the estimate */
     int code = 0;
-    for (int end = 0; end < 3 && report->data->field_count && fixed->feasible; end++) {
+    const int is_mean = report->settings->options.budget == VP_POLICY_MEAN;
+    for (int end = 0; end < 3 && is_mean && report->data->field_count && fixed->feasible; end++) {
         double low = end == 2 ? reached : 0, high = end == 2 ? fixed->mean_ms : reached;
         for (int step = 0; step < SAVING_STEPS && low < high && !code; step++) {
             struct policy_part trial = {.compared = part->table.best + 1, .budget_ms = step ? (low + high) / 2 : high};
@@ -150,9 +151,6 @@ static struct number_text points_text(const vp_policy_row *row) {
     return number_estimate(100, row->gain, row->gain_low, row->gain_high);
 }
 static struct number_text tenths(double gain) { return number_formatted("%.1f", fabs(gain) < 5e-4 ? 0 : 100 * gain); }
-static void add_fields_text(const struct policy_data *data, struct text_buffer *out) {
-    for (size_t f = 0; f < data->field_count; f++) text_add_format(out, "%s%s", f ? ", " : "", data->fields[f].name);
-}
 /* "a mean of 180 ms" */
 static void add_budget(const struct policy_report *report, double budget_ms, struct text_buffer *out) {
     static const char *const words[] = {"a mean of %s ms", "%s ms for each request", "a P95 of %s ms"};
@@ -167,7 +165,6 @@ static void judge_part(const struct policy_report *report, const struct policy_p
     const vp_policy_row *first = row_of(part, "static"), *mixture = row_of(part, "mixture"),
                         *lookup = row_of(part, "lookup"), *oracle = row_of(part, "oracle"),
                         *luck = row_of(part, "luck");
-    const double whole = first->mean_ms;
     struct text_buffer line = {NULL, 0, 0};
     if (report->data->config_count == 1)
         text_add_string(&line, "There is one configuration, so there is nothing to choose.");
@@ -188,8 +185,8 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         const char *says = lookup->gain_high < 0 ? "loses to the best static:"
                            : lookup->gain_low > 0 ? "beats the best static by"
                                                   : "does not reliably beat the best static:";
-        text_add_string(&line, "A lookup by ");
-        add_fields_text(report->data, &line);
+        for (size_t f = 0; f < report->data->field_count; f++)
+            text_add_format(&line, "%s%s", f ? ", " : "A lookup by ", report->data->fields[f].name);
         text_add_format(&line, " %s %s points within ", says, points_text(lookup).text);
         add_budget(report, part->budget_ms, &line);
         text_add_format(&line, "; a random mix of two configurations would gain %s, an oracle %s",
@@ -201,11 +198,12 @@ static void judge_part(const struct policy_report *report, const struct policy_p
     if (oracle->feasible && !first->feasible && report->data->config_count > 1)
         text_add_string(&line, " No single configuration meets the budget; static is the fastest.");
     text_list_take(verdict, line.data);
-    if (part->same_ms.value > 0)
+    if (part->same_ms.value < first->mean_ms)
         text_list_add(verdict, "For the accuracy of the best static, the lookup needs a mean of %s ms instead of %s: "
-                               "%s %% less%s.", number_short(part->same_ms.value).text, number_short(whole).text,
-                      number_estimate(100, 1 - part->same_ms.value / whole, 1 - part->same_ms.high / whole,
-                                      1 - part->same_ms.low / whole).text,
+                               "%s %% less%s.",
+                      number_short(part->same_ms.value).text, number_short(first->mean_ms).text,
+                      number_estimate(-100 / first->mean_ms, part->same_ms.value - first->mean_ms,
+                                      part->same_ms.high - first->mean_ms, part->same_ms.low - first->mean_ms).text,
                       isfinite(part->same_ms.high) ? "" : ", but not reliably");
 }
 static void judge_curve(const struct policy_report *report, struct text_list *verdict) {
@@ -258,6 +256,9 @@ static void add_notes(const struct policy_report *report, struct text_list *note
     if (data->failed)
         text_list_add(notes, "%zu of %zu points failed and count as wrong; the oracle avoids them",
                       data->failed, data->config_count * data->sample_count);
+    if (knobs_are_loaded(&data->results->files[data->configs[0]].knobs))
+        text_list_add(notes, "under load, a request waits for others, so times of policies, which mix "
+                             "configurations, are estimates");
     if (data->dropped)
         text_list_add(notes, "%zu samples are excluded, because a configuration lacks them", data->dropped);
     if (data->sample_count < SAMPLES_ENOUGH)
@@ -290,9 +291,8 @@ int policy_report_make(const struct policy_data *data, const struct policy_setti
                                      .is_curve = !isfinite(settings->options.budget_ms)};
     part->budget_ms = settings->options.budget_ms;
     code = report->is_curve ? make_curve(report) : compute_part(report, part, 1);
-    if (!code && !report->is_curve && settings->options.budget == VP_POLICY_MEAN) code = find_saving(report, part);
     if (!code && report->is_curve) judge_curve(report, &report->verdict);
-    else if (!code) judge_part(report, part, &report->verdict);
+    else if (!code && (code = find_saving(report, part)) == 0) judge_part(report, part, &report->verdict);
     if (!code) code = judge_knobs(report, &report->verdict);
     if (!code) add_notes(report, &report->notes);
     return code;
