@@ -112,8 +112,8 @@ static void test_knobs(void) {
         CHECK_INT(run("policy %%F/fixed --budget_ms 120 --by kind --output_dir %%F/chosen"), i > 4 ? 2 : 0);
         CHECK(fixed[i][2] ? strstr(i > 4 ? last.err : last.out, fixed[i][2]) != NULL : !strstr(last.out, "Choosing "));
         if (i < 5) CHECK_INT(run("policy %%F/fixed --budget_ms 120 --choices %%F/chosen/choices.jsonl"), 0);
+        if (i == 3) CHECK_INT(system("! grep -q '}, .max_pixels\\|weights' \"$TEST_FOLDER/chosen/choices.jsonl\""), 0); /* a sweep would not know them */
     }
-    check_case("--at selects a load, at which the choices of another can be evaluated");
     CHECK_INT(run("policy %%F/fixed --budget_ms 120 --by kind --at request_rate=1 --output_dir %%F/chosen"), 0);
     CHECK(strstr(last.out, "under load, a request waits for others") != NULL);
     CHECK_INT(run("policy %%F/fixed --budget_ms 120 --at request_rate=22 --choices %%F/chosen/choices.jsonl --json"), 0);
