@@ -40,7 +40,7 @@ demo-pareto: $(PROGRAM)
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
 
-# What choosing a configuration for each question can gain; then the lookup is run. The budget is 1.5 times the fastest configuration's mean, or POLICY_BUDGET.
+# What choosing a configuration for each question can gain; then the lookup is run, and --check says if the promise is kept. The budget is 1.5 times the fastest configuration's mean, or POLICY_BUDGET.
 POLICY_SAMPLES ?= 500
 POLICY = $(B)/demo-policy
 POLICY_GRID = $(SMALL_MODEL) --data samples/tiny/heldout.jsonl --metric em --num_samples $(POLICY_SAMPLES) --num_runs_per_sample 1 \
@@ -50,8 +50,9 @@ demo-policy: $(PROGRAM)
 	@budget=$${POLICY_BUDGET:-$$($(PROGRAM) report $(POLICY) --csv --quiet | awk -F, '\
 	    NR == 1 { for (i = 1; i <= NF; i++) if ($$i == "T_total_mean") mean = i; next } \
 	    NR == 2 || $$mean < least { least = $$mean } END { printf "%.0f", 1.5 * least }')}; \
-	$(PROGRAM) policy $(POLICY) --budget_ms $$budget --by kind --output_dir $(POLICY)/lookup
-	@$(PROGRAM) sweep $(POLICY_GRID) --choices $(POLICY)/lookup/choices.jsonl --output_dir $(POLICY)/measured
+	$(PROGRAM) policy $(POLICY) --budget_ms $$budget --by kind --output_dir $(POLICY)/lookup && \
+	$(PROGRAM) sweep $(POLICY_GRID) --choices $(POLICY)/lookup/choices.jsonl --output_dir $(POLICY)/measured && \
+	$(PROGRAM) policy $(POLICY) --budget_ms $$budget --by kind --check $(POLICY)/measured --quiet | sed -n '1s/^  //p'
 
 # prunes image tokens with each method at 75, 50, 25 and 10 %, compared with no pruning and random tokens
 PRUNE_SAMPLES ?= 100

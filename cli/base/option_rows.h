@@ -99,6 +99,9 @@
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency to compare: total, vision, prefill, decode or ttft"}
+#define OPTION_AT \
+    {"at", TEXTS, "KNOB=VALUE...", NULL, 0, 0, NULL, \
+     "only configurations with these knob values, such as request_rate=4"}
 /* the same with energy as an alternative */
 #define OPTION_AXIS \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \

@@ -25,14 +25,15 @@ static const struct option_spec POLICY_OPTIONS[] = {
     {"choices", TEXTS, "FILE...", NULL, 0, 0, NULL,
      "evaluate your own policy: one line {\"id\": ID, \"knobs\": {KNOB: VALUE}} or {\"id\": ID, \"config\": NAME} per "
      "sample"},
-    {"condition", TEXT, "KNOB", NULL, 0, 0, NULL,
-     "fit a policy for each value of a knob that it does not choose, such as request_rate, and evaluate it at the "
-     "other values", .needs = "budget_ms"},
+    {"check", TEXTS, "DIR...", NULL, 0, 0, NULL,
+     "was the promise kept? Takes results of sweep --choices, which measures the policy and the best single "
+     "configuration in turn; exit 1 if not", .needs = "budget_ms"},
     {"overhead_ms", REAL, "MS", "0", 0, 1000000, NULL,
      "time that choosing takes, added to every request except those of static and mixture"},
     {"folds", COUNT, "K", "5", 2, 20, NULL, "cross-validation folds for static, mixture and lookup"},
     OPTION_LATENCY,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},
+    OPTION_AT,
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed for folds, resamples and shuffles"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
@@ -44,8 +45,7 @@ static const struct option_spec POLICY_OPTIONS[] = {
 static struct policy_settings settings_of(const struct options *options) {
     static const char *const kinds[] = {"mean", "each", "p95"};
     struct policy_settings settings = {.options = vp_policy_options_default(),
-                                       .axis = axis_of(text_of(options, "latency")),
-                                       .condition = text_of(options, "condition")};
+                                       .axis = axis_of(text_of(options, "latency"))};
     const struct option_value *by = opt(options, "by"), *choices = opt(options, "choices");
     for (size_t i = 0; i < by->count; i++) text_list_copy(&settings.by, by->items[i]);
     for (size_t i = 0; i < choices->count; i++) text_list_copy(&settings.choices, choices->items[i]);
@@ -88,11 +88,11 @@ static int show_report(const struct options *options, const struct policy_report
         for (size_t k = 0; k < report->parts[i].row_count; k++) is_met |= report->parts[i].rows[k].row.feasible;
         if (!is_met) code = complain(EXIT_WORK, "policy: no policy meets the budget");
     }
-    return code;
+    return code ? code : report->check.verdict && !strncmp(report->check.verdict, "not", 3) ? EXIT_WORK : 0;
 }
 static int run_command(const struct options *options) {
     struct policy_settings settings;
-    struct results results;
+    struct results results, measured = {0};
     struct policy_data data = {0};
     struct policy_report report = {0};
     struct text_list warnings = {NULL, 0};
@@ -104,13 +104,17 @@ static int run_command(const struct options *options) {
         return complain(EXIT_USAGE, "--by: at most %d fields", VP_POLICY_FIELDS_LIMIT);
     if (is_given(options, "budget_ms") && !(opt(options, "budget_ms")->real > 0))
         return complain(EXIT_USAGE, "--budget_ms must be above 0");
-    if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
+    if ((code = results_read_at(&results, options->operands, options->operand_count, opt(options, "at"))) != 0)
+        return code;
     settings = settings_of(options);
     results_warn_of_noise(&results, &warnings);
     for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
     group = group_of_options(&results, options, &code);
     if (!code) code = policy_data_read(&results, group, &settings, &data);
     if (!code) code = policy_report_make(&data, &settings, &report);
+    if (!code && is_given(options, "check"))
+        code = results_read(&measured, opt(options, "check")->items, opt(options, "check")->count);
+    if (!code && measured.count) code = policy_check_make(&report, &measured);
     if (!code) code = show_report(options, &report);
     policy_report_free(&report);
     policy_data_free(&data);
@@ -118,12 +122,13 @@ static int run_command(const struct options *options) {
     text_list_free(&settings.choices);
     text_list_free(&warnings);
     results_free(&results);
+    results_free(&measured);
     return code;
 }
 
 const struct command command_policy = {
     "policy",
-    "DIR... [--budget_ms MS] [--by FIELD...] [--choices FILE...]",
+    "DIR... [--budget_ms MS] [--by FIELD...] [--choices FILE...] [--check DIR...]",
     "find out what choosing a configuration for each sample can gain over the best single one",
     "vlmprof policy results --budget_ms 250 --by kind image_pixels\n"
     "  vlmprof policy results --budget_ms 250 --by kind --output_dir policy",

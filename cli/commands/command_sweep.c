@@ -63,8 +63,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "with --server: a start-up option as a knob; otherwise, a setting of your own: one value (blur=3) for the whole "
      "sweep, or one for each --data file; reports treat it as a knob"},
     {"choices", TEXT, "FILE", NULL, 0, 0, NULL,
-     "run a policy and write policy-NAME.json: each sample runs under the configuration that its line names, as in "
-     "vlmprof policy's choices.jsonl",
+     "run a policy and write policy-NAME.json: each sample runs under the configuration that its line names, in turn "
+     "with that of the line with \"static\", as in vlmprof policy's choices.jsonl",
      .excludes = "request_rate_list concurrency_list server baseline kernel_pass"},
     OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,

@@ -362,7 +362,8 @@ static int check_same_ids(const struct model *model, const struct dataset *first
 
 /* ---- a policy */
 struct configuration *plan_run_of(const struct plan *plan, struct configuration *configuration, size_t index) {
-    return plan->choices ? &plan->runs[plan->choices[index].run] : configuration;
+    if (!plan->choices) return configuration;
+    return &plan->runs[configuration == plan->configurations ? plan->choices[index].run : plan->run_count - 1];
 }
 /* Reads --choices for the samples. Returns 0 or an exit code. */
 static int read_choices(const struct model *model, const struct plan *plan, struct choices *choices) {
@@ -389,12 +390,21 @@ static void configuration_free(struct configuration *configuration) {
     knob_values_free(&configuration->knobs);
     FREE_ALL(configuration->file_name, configuration->grid_name, configuration->shapes, configuration->dropped);
 }
+static struct configuration configuration_copy(const struct configuration *from) {
+    struct configuration copy = *from;
+    memset(&copy.knobs, 0, sizeof copy.knobs);
+    knob_keep_common(&copy.knobs, &from->knobs, 1);
+    copy.file_name = copy_text(from->file_name, strlen(from->file_name));
+    return copy;
+}
 /* Keeps the configurations of the grid that a sample has, as plan->runs, and replaces the grid by the policy, whose
- * knobs are those that its samples have in common. The name is that of the file of choices. */
+ * knobs are those that its samples have in common. The name is that of the file of choices. The best single
+ * configuration, if the file has it, becomes the last run and a configuration of its own. */
 static void become_policy(struct plan *plan, const struct choices *choices) {
     const char *path = plan->settings.choices_file, *slash = strrchr(path, '/'), *dot;
     char *name = copy_text(slash ? slash + 1 : path, strlen(slash ? slash + 1 : path));
-    struct configuration *policy = zeroed(1, sizeof *policy);
+    struct configuration *policy = zeroed(2, sizeof *policy), fixed = {0};
+    const int32_t fixed_at = choices->of[choices->count];
     struct text_buffer file_name = {NULL, 0, 0}, value = {NULL, 0, 0};
     size_t weights_count = 0;
     vp_json_writer writer;
@@ -406,6 +416,7 @@ static void become_policy(struct plan *plan, const struct choices *choices) {
     plan->runs = plan->configurations;
     plan->max_sequence = 0;
     plan->max_views = 1;
+    if (fixed_at >= 0) fixed = configuration_copy(&plan->configurations[fixed_at]);
     for (size_t c = 0; c < plan->configuration_count; c++) {
         struct configuration *run = &plan->runs[plan->run_count];
         size_t uses = 0;
@@ -421,9 +432,12 @@ static void become_policy(struct plan *plan, const struct choices *choices) {
         *run = plan->configurations[c];
         run->grid_name = run->file_name;
         run->file_name = copy_text(file_name.data, file_name.bytes);
+        knob_keep_common(&policy->knobs, &run->knobs, !plan->run_count++);
+    }
+    if (fixed_at >= 0) plan->runs[plan->run_count++] = fixed;
+    for (const struct configuration *run = plan->runs; run < plan->runs + plan->run_count; run++) {
         if (run->need_sequence > plan->max_sequence) plan->max_sequence = run->need_sequence;
         if (run->need_views > plan->max_views) plan->max_views = run->need_views;
-        knob_keep_common(&policy->knobs, &run->knobs, !plan->run_count++);
     }
     for (size_t i = 0, is_used; i < plan->weights_count; i++, weights_count += is_used) {
         is_used = 0;
@@ -441,7 +455,8 @@ static void become_policy(struct plan *plan, const struct choices *choices) {
     policy->in_index = -1;
     plan->configurations = policy;
     plan->configuration_count = 1;
-    plan->point_count = choices->count;
+    if (fixed_at >= 0) policy[plan->configuration_count++] = configuration_copy(&fixed);
+    plan->point_count = choices->count * plan->configuration_count;
     FREE_ALL(name, value.data);
 }
 static int plan_choose(const struct model *model, struct plan *plan) {

@@ -20,7 +20,7 @@ struct configuration {
     struct knob_values knobs;
     size_t weights_at;     /* index of its weights in the plan, which selects the engine */
     char *file_name;                      /* name of its result file */
-    char *grid_name;                      /* with --choices: the name that its own file would have; otherwise NULL */
+    char *grid_name;                      /* name in the grid of a policy's run; otherwise NULL */
     int32_t need_sequence, need_views;    /* needs of its longest request that fits the model */
     int32_t in_index; /* its number in the journal's index; -1 if it is new */
     size_t open_count; /* number of points that this process must measure */
@@ -48,8 +48,8 @@ struct plan {
     struct variants variants; /* variants of servers; none if the engine is measured */
     struct dataset *sets; size_t set_count;
     struct configuration *configurations; size_t configuration_count; /* configurations of a data set are adjacent */
-    /* what requests run with: the configurations; with --choices, whose only configuration is the policy, those of the
-     * grid that a sample has */
+    /* what requests run with: the configurations; with --choices, whose first configuration is the policy, those of the
+     * grid that a sample has, and last the second configuration, if there is one */
     struct configuration *runs; size_t run_count;
     struct plan_choice *choices; /* [samples]; NULL without --choices */
     const char **weights; size_t weights_count; /* weights that points use; each has an engine */

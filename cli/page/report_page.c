@@ -220,8 +220,8 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
 void report_page_write(const struct report *report, struct text_buffer *out) {
     static const struct page_link links[] = {{"findings", "In short"}, {"load", "Load"}, {"front", "Pareto front"},
         {"pruning", "Pruning"}, {"agreement", "Agreement"}, {"categories", "Categories"}, {"knobs", "Knobs"},
-        {"policy", "Per sample"}, {"stages", "Stages"}, {"table", "Table"}, {"scaling", "Scaling"}, {"words", "Words"},
-        {"source", "Provenance"}, {NULL, NULL}};
+        {"stages", "Stages"}, {"table", "Table"}, {"scaling", "Scaling"}, {"words", "Words"}, {"source", "Provenance"},
+        {NULL, NULL}};
     struct page page = {0};
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
@@ -236,7 +236,6 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     page_agreement(&page.body, report);
     page_categories(&page.body, report);
     page_knobs(&page.body, report);
-    page_policies(&page.body, report);
     page_stages(&page.body, report);
     page_table(&page.body, report);
     page_scaling(&page.body, report);

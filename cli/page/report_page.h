@@ -25,8 +25,6 @@ void page_pruning(struct text_buffer *out, const struct report *report);
 /* Adds how close configurations are to the baseline, for each data set that has one. */
 void page_agreement(struct text_buffer *out, const struct report *report);
 void page_categories(struct text_buffer *out, const struct report *report);
-/* Adds what choosing a configuration for each sample could gain, for each data set that has several. */
-void page_policies(struct text_buffer *out, const struct report *report);
 
 /* Adds the knobs' shares of the variance, effects and interactions for each data set. */
 void page_knobs(struct text_buffer *out, const struct report *report);

@@ -1,5 +1,4 @@
-/* policy.c: compares policies within a budget, over a curve of budgets, or for each value of a condition, and says what
- * they show. */
+/* policy.c: compares policies within a budget, or over a curve of budgets, and says what they show. */
 #include "report/policy.h"
 
 #include "base/console.h"
@@ -10,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURVE_POINTS = 16, SAMPLES_ENOUGH = 100, SAMPLES_OF_LUCK = 500 }; /* below: the verdict omits the luck */
+enum { CURVE_POINTS = 16, SAVING_RESAMPLES = 100, SAVING_STEPS = 9, SAMPLES_ENOUGH = 100,
+       SAMPLES_OF_LUCK = 500 }; /* below: the verdict omits the luck */
 #define MARGIN 1.02
 static const char *const BUDGET_WORDS[] = {"mean", "each", "p95"};
 
@@ -32,45 +32,32 @@ static void add_row(struct policy_row **rows, size_t *count, const vp_policy_row
     made->beats_mixture = is_static || !strcmp(name, "mixture") || !strcmp(name, "luck")
                               ? estimate_none() : points_of(row->mix_gain, row->mix_gain_low, row->mix_gain_high);
 }
-/* The place of a configuration in a part, or -1. */
-static int32_t place_in(const struct policy_part *part, size_t config) {
-    for (size_t i = 0; i < part->config_count; i++) if (part->configs[i] == config) return (int32_t)i;
-    return -1;
-}
 /* Intervals that only the preference of fast choices makes wider than 0 become points. */
 static void close_interval(double value, double *low, double *high) {
     if (*high - *low < 1e-5) *low = *high = value;
 }
-/* Computes a part: its rows, then those of the `tables` (choices of all samples, as indices in data->configs). */
-static int compute_part(const struct policy_report *report, struct policy_part *part, const int32_t *const *tables,
-                        size_t table_count, int is_whole) {
+/* Computes a part; is_whole: with intervals and luck. */
+static int compute_part(const struct policy_report *report, struct policy_part *part, int is_whole) {
     const struct policy_data *data = report->data;
-    const size_t n = data->sample_count, given_count = data->given_count + table_count;
-    double *outcomes = resize(NULL, 2 * part->config_count * n, sizeof *outcomes);
-    const vp_policy_outcomes all = {outcomes, outcomes + part->config_count * n, part->config_count, n};
+    const size_t n = data->sample_count, given_count = data->given_count;
+    const vp_policy_outcomes all = {data->accuracy, data->latency, data->config_count, n};
     vp_policy_field *fields = zeroed(data->field_count + 1, sizeof *fields);
     vp_policy_row *rows = zeroed(VP_POLICY_GIVEN + given_count, sizeof *rows);
     const int32_t **given = (const int32_t **)zeroed(given_count + 1, sizeof *given);
-    int32_t *places = resize(NULL, given_count * n + 1, sizeof *places);
     vp_policy_options options = report->settings->options;
     vp_error error = {VP_OK, -1, "", ""};
     double shown = 0;
-    for (size_t c = 0; c < part->config_count; c++) {
-        memcpy(outcomes + c * n, data->accuracy + part->configs[c] * n, n * sizeof *outcomes);
-        memcpy(outcomes + (part->config_count + c) * n, data->latency + part->configs[c] * n, n * sizeof *outcomes);
-    }
     for (size_t f = 0; f < data->field_count; f++)
         fields[f] = (vp_policy_field){data->fields[f].values, data->fields[f].is_number};
-    for (size_t g = 0; g < given_count; g++) {
-        const int32_t *of = g < data->given_count ? data->given[g].of : tables[g - data->given_count];
-        given[g] = places + g * n;
-        for (size_t i = 0; i < n; i++) places[g * n + i] = of[i] < 0 ? -1 : place_in(part, (size_t)of[i]);
-    }
+    for (size_t g = 0; g < given_count; g++) given[g] = data->given[g].of;
     options.budget_ms = part->budget_ms;
-    if (!is_whole) options.resamples = options.shuffles = 0;
+    options.compared = part->compared;
+    if (!is_whole) options.shuffles = 0;
+    if (!is_whole) options.resamples = part->compared ? SAVING_RESAMPLES : 0;
     part->table.cells = resize(NULL, vp_policy_cells_limit(n, data->field_count), sizeof *part->table.cells);
-    part->table.lookup = resize(NULL, 2 * n, sizeof *part->table.lookup);
+    part->table.lookup = resize(NULL, 3 * n, sizeof *part->table.lookup);
     part->table.oracle = part->table.lookup + n;
+    part->table.held_out = part->table.oracle + n;
     const vp_result result = vp_policy_compute(&all, fields, data->field_count, given, given_count, &options, rows,
                                                &part->table, &error);
     vp_policy_row *luck = &rows[VP_POLICY_LUCK], *oracle = &rows[VP_POLICY_ORACLE];
@@ -79,7 +66,7 @@ static int compute_part(const struct policy_report *report, struct policy_part *
         close_interval(rows[i].gain, &rows[i].gain_low, &rows[i].gain_high);
         close_interval(rows[i].mix_gain, &rows[i].mix_gain_low, &rows[i].mix_gain_high);
     }
-    for (size_t i = 0; i < VP_POLICY_GIVEN + data->given_count; i++) /* what a policy gains is not luck */
+    for (size_t i = 0; i < VP_POLICY_GIVEN + given_count; i++) /* what a policy gains is not luck */
         if (i != VP_POLICY_ORACLE && i != VP_POLICY_LUCK) shown = fmax(shown, rows[i].gain);
     if (is_whole && result == VP_OK) luck->gain = fmax(0, fmin(luck->gain, oracle->gain - shown));
     luck->accuracy = rows[VP_POLICY_STATIC].accuracy + luck->gain;
@@ -88,16 +75,13 @@ static int compute_part(const struct policy_report *report, struct policy_part *
         if ((i == VP_POLICY_LOOKUP && !data->field_count) || (i == VP_POLICY_LUCK && !is_whole)) continue;
         add_row(&part->rows, &part->row_count, &rows[i], "%s", names[i]);
     }
-    for (size_t g = 0; g < data->given_count && result == VP_OK; g++)
+    for (size_t g = 0; g < given_count && result == VP_OK; g++)
         add_row(&part->rows, &part->row_count, &rows[VP_POLICY_GIVEN + g], "choices:%s", data->given[g].file);
-    for (size_t g = 0; g < table_count && result == VP_OK; g++)
-        add_row(&part->others, &part->other_count, &rows[VP_POLICY_GIVEN + data->given_count + g], "%s",
-                report->parts[g].value);
-    FREE_ALL(outcomes, fields, rows, (void *)given, places);
+    FREE_ALL(fields, rows, (void *)given);
     if (result == VP_ERR_MEMORY) resize(NULL, SIZE_MAX, n); /* ends the program */
     if (result == VP_ERR_RANGE && !strcmp(error.where, "outcomes") && error.offset >= 0)
         return complain(EXIT_INPUT, "policy: %.300s: %s",
-                        data->results->files[data->configs[part->configs[error.offset]]].path, error.text);
+                        data->results->files[data->configs[error.offset]].path, error.text);
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, "policy", result, &error);
 }
 static const vp_policy_row *row_of(const struct policy_part *part, const char *name) {
@@ -105,73 +89,35 @@ static const vp_policy_row *row_of(const struct policy_part *part, const char *n
     return NULL;
 }
 
-/* ---- conditions and curves */
-/* Makes a part for each value of the knob, from the configurations that have it. */
-static int split_parts(struct policy_report *report, const char *condition) {
-    const struct policy_data *data = report->data;
-    int knob = 0;
-    while (knob < KNOB_COUNT && !(KNOBS[knob].key && condition && !strcmp(KNOBS[knob].key, condition))) knob++;
-    for (size_t c = 0; c < data->config_count; c++) {
-        const struct knob_values *knobs = &data->results->files[data->configs[c]].knobs;
-        char text[KNOB_TEXT_BYTES];
-        const char *value = "";
-        size_t i = 0;
-        if (condition && (knob == KNOB_COUNT || !knob_is_set(knobs, knob)))
-            return complain(EXIT_USAGE, "--condition %.60s: %.300s has no such knob", condition,
-                            data->results->files[data->configs[c]].path);
-        if (condition)
-            value = KNOBS[knob].of == KNOB_OF_IMAGES ? knob_size_text(knobs, text) : knob_value_text(knobs, knob, text);
-        while (i < report->part_count && strcmp(report->parts[i].value, value)) i++;
-        if (i == report->part_count) {
-            report->parts = grown(report->parts, report->part_count, sizeof *report->parts);
-            memset(&report->parts[report->part_count++], 0, sizeof *report->parts);
-            snprintf(report->parts[i].value, sizeof report->parts[i].value, "%s", value);
-            report->parts[i].budget_ms = report->settings->options.budget_ms;
-        }
-        report->parts[i].configs = grown(report->parts[i].configs, report->parts[i].config_count, sizeof(size_t));
-        report->parts[i].configs[report->parts[i].config_count++] = c;
-    }
-    return 0;
-}
-/* Returns 1 if two configurations differ in no other knob. */
-static int are_alike(const struct policy_data *data, const char *condition, size_t one, size_t other) {
-    const struct knob_values *left = &data->results->files[data->configs[one]].knobs,
-                             *right = &data->results->files[data->configs[other]].knobs;
-    for (int knob = 0; knob < KNOB_COUNT; knob++)
-        if (knob_is_axis(knob) && strcmp(KNOBS[knob].key, condition) && knob_compare(knob, left, right)) return 0;
-    return 1;
-}
-/* Judges the table of each value with the outcomes of each value: is a choice made on a quiet machine right on a busy
- * one? */
-static int exchange_tables(struct policy_report *report) {
-    const struct policy_data *data = report->data;
-    const size_t n = data->sample_count;
-    int32_t *choices = resize(NULL, report->part_count * n + 1, sizeof *choices);
-    const int32_t **tables = (const int32_t **)zeroed(report->part_count, sizeof *tables);
+/* Searches the budgets at which the lookup's gain over the best single configuration becomes 0, and then those for the
+ * ends of the gain's interval. */
+static int find_saving(const struct policy_report *report, struct policy_part *part) {
+    const vp_policy_row *fixed = row_of(part, "static");
+    double ends[3] = {(double)NAN, (double)NAN, (double)NAN}; /* estimate, low, high */
+    double reached = fixed->mean_ms;                          /* the lowest budget for the estimate */
     int code = 0;
-    for (size_t to = 0; to < report->part_count && !code; to++) {
-        struct policy_part again = report->parts[to];
-        for (size_t from = 0; from < report->part_count; from++) {
-            tables[from] = choices + from * n;
-            for (size_t i = 0; i < n; i++) {
-                const size_t chosen = report->parts[from].configs[report->parts[from].table.lookup[i]];
-                size_t c = 0;
-                while (c < again.config_count
-                       && !are_alike(data, report->settings->condition, chosen, again.configs[c])) c++;
-                choices[from * n + i] = c < again.config_count ? (int32_t)again.configs[c] : -1;
-            }
+    const int is_mean = report->settings->options.budget == VP_POLICY_MEAN;
+    for (int end = 0; end < 3 && is_mean && report->data->field_count && fixed->feasible; end++) {
+        double low = end == 2 ? reached : 0, high = end == 2 ? fixed->mean_ms : reached;
+        for (int step = 0; step < SAVING_STEPS && low < high && !code; step++) {
+            struct policy_part trial = {.compared = part->table.best + 1, .budget_ms = step ? (low + high) / 2 : high};
+            if ((code = compute_part(report, &trial, 0)) != 0) break;
+            const vp_policy_row *row = row_of(&trial, "lookup");
+            if (row->feasible && (end == 1 ? row->gain_high : end ? row->gain_low : row->gain) >= 0) {
+                high = trial.budget_ms;
+                ends[end] = row->mean_ms;
+            } else low = trial.budget_ms; /* at first, so the search ends */
+            FREE_ALL(trial.rows, trial.table.cells, trial.table.lookup);
         }
-        again.rows = NULL;
-        again.row_count = 0;
-        code = compute_part(report, &again, tables, report->part_count, 0);
-        report->parts[to].others = again.others;
-        report->parts[to].other_count = again.other_count;
-        FREE_ALL(again.rows, again.table.cells, again.table.lookup);
+        if (!end) reached = high;
+        if (isnan(ends[0])) break;
     }
-    FREE_ALL(choices, (void *)tables);
+    part->same_ms = (vp_estimate){ends[0], ends[1], ends[2]};
     return code;
 }
-/* Repeats the one part for budgets from the fastest configuration's mean to the slowest's. */
+
+/* ---- curves */
+/* Makes parts for budgets from the fastest configuration's mean to the slowest's. */
 static int make_curve(struct policy_report *report) {
     const struct policy_data *data = report->data;
     double low = HUGE_VAL, high = 0;
@@ -186,27 +132,15 @@ static int make_curve(struct policy_report *report) {
         low = fmin(low, sum / count);
         high = fmax(high, sum / count);
     }
-    report->is_curve = 1;
     low *= MARGIN; /* folds differ a little from the whole */
     high *= MARGIN;
-    report->parts = resize(report->parts, CURVE_POINTS, sizeof *report->parts);
     const size_t points = high > low ? CURVE_POINTS : 1;
     for (size_t i = 0; i < points && !code; i++) {
         struct policy_part *part = &report->parts[i];
-        if (i) {
-            *part = (struct policy_part){.config_count = data->config_count};
-            part->configs = resize(NULL, data->config_count, sizeof(size_t));
-            memcpy(part->configs, report->parts[0].configs, data->config_count * sizeof(size_t));
-        }
         report->part_count = i + 1;
         part->budget_ms = low * pow(high / low, points > 1 ? (double)i / (double)(points - 1) : 1);
         show_progress("budget %zu of %zu", i + 1, points);
-        code = compute_part(report, part, NULL, 0, 0);
-        for (int k = 0; k < 3 && !code; k++) {
-            static const char *const names[] = {"mixture", "lookup", "oracle"};
-            const vp_policy_row *row = row_of(part, names[k]);
-            report->area[k] += row ? row->gain / (double)points : (double)NAN;
-        }
+        code = compute_part(report, part, 0);
     }
     close_progress();
     return code;
@@ -217,9 +151,6 @@ static struct number_text points_text(const vp_policy_row *row) {
     return number_estimate(100, row->gain, row->gain_low, row->gain_high);
 }
 static struct number_text tenths(double gain) { return number_formatted("%.1f", fabs(gain) < 5e-4 ? 0 : 100 * gain); }
-static void add_fields_text(const struct policy_data *data, struct text_buffer *out) {
-    for (size_t f = 0; f < data->field_count; f++) text_add_format(out, "%s%s", f ? ", " : "", data->fields[f].name);
-}
 /* "a mean of 180 ms" */
 static void add_budget(const struct policy_report *report, double budget_ms, struct text_buffer *out) {
     static const char *const words[] = {"a mean of %s ms", "%s ms for each request", "a P95 of %s ms"};
@@ -235,8 +166,8 @@ static void judge_part(const struct policy_report *report, const struct policy_p
                         *lookup = row_of(part, "lookup"), *oracle = row_of(part, "oracle"),
                         *luck = row_of(part, "luck");
     struct text_buffer line = {NULL, 0, 0};
-    if (part->value[0]) text_add_format(&line, "%s=%s: ", report->settings->condition, part->value);
-    if (part->config_count == 1) text_add_string(&line, "There is one configuration, so there is nothing to choose.");
+    if (report->data->config_count == 1)
+        text_add_string(&line, "There is one configuration, so there is nothing to choose.");
     else if (!oracle->feasible) {
         text_add_string(&line, "No policy meets ");
         add_budget(report, part->budget_ms, &line);
@@ -254,8 +185,8 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         const char *says = lookup->gain_high < 0 ? "loses to the best static:"
                            : lookup->gain_low > 0 ? "beats the best static by"
                                                   : "does not reliably beat the best static:";
-        text_add_string(&line, "A lookup by ");
-        add_fields_text(report->data, &line);
+        for (size_t f = 0; f < report->data->field_count; f++)
+            text_add_format(&line, "%s%s", f ? ", " : "A lookup by ", report->data->fields[f].name);
         text_add_format(&line, " %s %s points within ", says, points_text(lookup).text);
         add_budget(report, part->budget_ms, &line);
         text_add_format(&line, "; a random mix of two configurations would gain %s, an oracle %s",
@@ -264,46 +195,70 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_string(&line, lookup->gain_low > 0 && !(lookup->mix_gain_low > 0)
                                    ? ". The lookup does not reliably beat the random mix." : ".");
     }
-    if (oracle->feasible && !first->feasible && part->config_count > 1)
+    if (oracle->feasible && !first->feasible && report->data->config_count > 1)
         text_add_string(&line, " No single configuration meets the budget; static is the fastest.");
     text_list_take(verdict, line.data);
+    if (part->same_ms.value < first->mean_ms)
+        text_list_add(verdict, "For the accuracy of the best static, the lookup needs a mean of %s ms instead of %s: "
+                               "%s %% less%s.",
+                      number_short(part->same_ms.value).text, number_short(first->mean_ms).text,
+                      number_estimate(-100 / first->mean_ms, part->same_ms.value - first->mean_ms,
+                                      part->same_ms.high - first->mean_ms, part->same_ms.low - first->mean_ms).text,
+                      isfinite(part->same_ms.high) ? "" : ", but not reliably");
 }
 static void judge_curve(const struct policy_report *report, struct text_list *verdict) {
-    struct text_buffer line = {NULL, 0, 0};
-    if (report->part_count == 1) text_add_string(&line, "All mean latencies are equal, so there is no curve.");
-    else {
-        text_add_format(&line, "Between %s and %s ms, an oracle gains %s points over the best static on average",
-                        number_short(report->parts[0].budget_ms).text,
-                        number_short(report->parts[report->part_count - 1].budget_ms).text,
-                        tenths(report->area[2]).text);
-        if (report->data->field_count) {
-            text_add_string(&line, ", a lookup by ");
-            add_fields_text(report->data, &line);
-            text_add_format(&line, " %s", tenths(report->area[1]).text);
+    static const char *const names[] = {"lookup", "mixture", "oracle"};
+    double gains[3] = {0, 0, 0};
+    for (size_t i = 0; i < report->part_count; i++)
+        for (int k = 0; k < 3; k++) {
+            const vp_policy_row *row = row_of(&report->parts[i], names[k]);
+            gains[k] += row ? row->gain / (double)report->part_count : 0;
         }
-        text_add_format(&line, ", a random mix of two configurations %s. Intervals and luck need --budget_ms.",
-                        tenths(report->area[0]).text);
-    }
-    text_list_take(verdict, line.data);
+    text_list_add(verdict, "On average over these budgets, an oracle gains %s points over the best static%s%s, a "
+                           "random mix of two configurations %s. Intervals and luck need --budget_ms.",
+                  tenths(gains[2]).text, report->data->field_count ? ", a lookup " : "",
+                  report->data->field_count ? tenths(gains[0]).text : "", tenths(gains[1]).text);
 }
-static void judge_exchange(const struct policy_report *report, struct text_list *verdict) {
-    for (size_t to = 0; to < report->part_count; to++)
-        for (size_t from = 0; from < report->parts[to].other_count; from++) {
-            const vp_policy_row *own = &report->parts[to].others[to].row, *other = &report->parts[to].others[from].row;
-            if (from == to) continue;
-            text_list_add(verdict, "%s=%s with the table for %s: %s points less than with its own, and a mean of %s "
-                                   "instead of %s ms%s.",
-                          report->settings->condition, report->parts[to].value, report->parts[from].value,
-                          tenths(own->accuracy - other->accuracy).text,
-                          number_short(other->mean_ms).text, number_short(own->mean_ms).text,
-                          other->feasible || !own->feasible ? "" : ", beyond the budget");
+/* A policy cannot choose the load, and other knobs take more than a request: something in memory for each value.
+ * Returns 0 or EXIT_USAGE. */
+static int judge_knobs(const struct policy_report *report, struct text_list *verdict) {
+    const struct result_file *files = report->data->results->files;
+    const size_t *configs = report->data->configs;
+    int code = 0;
+    for (int knob = 0; knob < KNOB_COUNT && !code; knob++) {
+        const char *key = KNOBS[knob].key;
+        const int is_load = knob == KNOB_RATE || knob == KNOB_CONCURRENCY,
+                  is_model = knob == KNOB_WEIGHTS || knob == KNOB_ENDPOINT_MODEL,
+                  is_server = knob == KNOB_ENDPOINT || (key && knob >= KNOB_OWN && files[configs[0]].is_served);
+        struct text_list values = {NULL, 0};
+        char text[KNOB_TEXT_BYTES];
+        for (size_t c = 0; c < report->data->config_count && (is_load || is_model || is_server); c++) {
+            const char *value = knob_value_text(&files[configs[c]].knobs, knob, text);
+            if (!policy_is_in_request(&files[configs[c]], knob) && !text_list_has(&values, value))
+                text_list_copy(&values, value);
         }
+        if (values.count > 1 && is_load)
+            code = complain(EXIT_USAGE, "policy: %s is %s in some files and %s in others, but a policy cannot choose "
+                                        "the load: select one by --at %s=%s", key, values.items[0], values.items[1],
+                            key, values.items[0]);
+        else if (values.count > 1)
+            text_list_add(verdict, "Choosing %s (%s, %s%s) per request needs a %s; --at %s=%s selects one.", key,
+                          values.items[0], values.items[1], values.count > 2 ? ", ..." : "",
+                          is_model ? "model in memory for each value"
+                                   : "running server for each value, and servers that share a device are slower than "
+                                     "measured one at a time", key, values.items[0]);
+        text_list_free(&values);
+    }
+    return code;
 }
 static void add_notes(const struct policy_report *report, struct text_list *notes) {
     const struct policy_data *data = report->data;
     if (data->failed)
         text_list_add(notes, "%zu of %zu points failed and count as wrong; the oracle avoids them",
                       data->failed, data->config_count * data->sample_count);
+    if (knobs_are_loaded(&data->results->files[data->configs[0]].knobs))
+        text_list_add(notes, "under load, a request waits for others, so times of policies, which mix "
+                             "configurations, are estimates");
     if (data->dropped)
         text_list_add(notes, "%zu samples are excluded, because a configuration lacks them", data->dropped);
     if (data->sample_count < SAMPLES_ENOUGH)
@@ -319,15 +274,10 @@ static void add_notes(const struct policy_report *report, struct text_list *note
     }
     for (size_t g = 0; g < data->given_count; g++) {
         size_t missing = 0;
-        char first[160] = "";
-        for (size_t i = data->sample_count; i-- > 0;)
-            if (data->given[g].of[i] < 0) {
-                missing++;
-                snprintf(first, sizeof first, "%s", data->names[i]);
-            }
+        for (size_t i = 0; i < data->sample_count; i++) missing += data->given[g].of[i] < 0;
         if (missing)
-            text_list_add(notes, "%s has no choice for %zu of %zu samples, such as %s; it is evaluated on the others",
-                          data->given[g].file, missing, data->sample_count, first);
+            text_list_add(notes, "%s has no choice for %zu of %zu samples; it is evaluated on the others",
+                          data->given[g].file, missing, data->sample_count);
         if (data->given[g].strangers)
             text_list_add(notes, "%s has %zu lines for samples that are not in these results", data->given[g].file,
                           data->given[g].strangers);
@@ -335,27 +285,22 @@ static void add_notes(const struct policy_report *report, struct text_list *note
 }
 int policy_report_make(const struct policy_data *data, const struct policy_settings *settings,
                        struct policy_report *report) {
+    struct policy_part *part = zeroed(CURVE_POINTS, sizeof *part);
     int code;
-    memset(report, 0, sizeof *report);
-    report->data = data;
-    report->settings = settings;
-    if ((code = split_parts(report, settings->condition)) != 0) return code;
-    if (!isfinite(settings->options.budget_ms)) code = make_curve(report);
-    for (size_t i = 0; i < report->part_count && !code && !report->is_curve; i++) {
-        code = compute_part(report, &report->parts[i], NULL, 0, 1);
-        if (!code) judge_part(report, &report->parts[i], &report->verdict);
-    }
-    if (!code && report->part_count > 1 && data->field_count && !report->is_curve) code = exchange_tables(report);
-    if (code) return code;
-    if (report->is_curve) judge_curve(report, &report->verdict);
-    else judge_exchange(report, &report->verdict);
-    add_notes(report, &report->notes);
-    return 0;
+    *report = (struct policy_report){.data = data, .settings = settings, .parts = part, .part_count = 1,
+                                     .is_curve = !isfinite(settings->options.budget_ms)};
+    part->budget_ms = settings->options.budget_ms;
+    code = report->is_curve ? make_curve(report) : compute_part(report, part, 1);
+    if (!code && report->is_curve) judge_curve(report, &report->verdict);
+    else if (!code && (code = find_saving(report, part)) == 0) judge_part(report, part, &report->verdict);
+    if (!code) code = judge_knobs(report, &report->verdict);
+    if (!code) add_notes(report, &report->notes);
+    return code;
 }
 void policy_report_free(struct policy_report *report) {
     for (size_t i = 0; i < report->part_count; i++) {
         struct policy_part *part = &report->parts[i];
-        FREE_ALL(part->configs, part->rows, part->others, part->table.cells, part->table.lookup);
+        FREE_ALL(part->rows, part->table.cells, part->table.lookup);
     }
     free(report->parts);
     text_list_free(&report->verdict);
@@ -413,19 +358,19 @@ static void add_cells_table(const struct policy_data *data, const struct policy_
         if (!is_shown_cell(data, &part->table, i)) continue;
         add_cell_name(data, cell, &where);
         CELLS(cells, where.data, number_whole((int64_t)cell->count).text,
-              config_name(data, part->configs[cell->choice], name), cell->fell_back ? "few samples: as above" : "");
+              config_name(data, cell->choice, name), cell->fell_back ? "few samples: as above" : "");
         free(where.data);
     }
 }
 static void add_choice_lines(const struct policy_data *data, const struct policy_part *part,
                              struct document *document) {
     char first[160], second[160];
-    document_text(document, BLOCK_LINE, "static: %s", config_name(data, part->configs[part->table.best], first));
+    document_text(document, BLOCK_LINE, "static: %s", config_name(data, part->table.best, first));
     if (part->table.mix[0] == part->table.mix[1] || !(part->table.mix_share > 0)) return;
     document_text(document, BLOCK_LINE, "mixture: %s %% of %s, otherwise %s",
                   number_percent(part->table.mix_share).text,
-                  config_name(data, part->configs[part->table.mix[1]], second),
-                  config_name(data, part->configs[part->table.mix[0]], first));
+                  config_name(data, part->table.mix[1], second),
+                  config_name(data, part->table.mix[0], first));
 }
 static void add_curve_table(const struct policy_report *report, struct document *document) {
     struct text_list *cells = document_table(document, report->data->field_count
@@ -441,28 +386,22 @@ static void add_curve_table(const struct policy_report *report, struct document 
 void policy_document(const struct policy_report *report, struct document *document) {
     for (size_t i = 0; i < report->verdict.count; i++)
         document_text(document, BLOCK_LINE, "%s", report->verdict.items[i]);
-    for (size_t i = 0; i < report->part_count && !report->is_curve; i++) {
-        const struct table table = TABLE(POLICIES, report->parts[i].rows, report->parts[i].row_count, NULL, 0);
-        document_text(document, BLOCK_HEADING, "%s%s%s%s%zu samples, %zu configurations, %s of %s at most %s ms; "
-                                               "cross-validated, but for the oracle",
-                      report->parts[i].value[0] ? report->settings->condition : "",
-                      report->parts[i].value[0] ? "=" : "", report->parts[i].value,
-                      report->parts[i].value[0] ? ": " : "", report->data->sample_count, report->parts[i].config_count,
-                      BUDGET_WORDS[report->settings->options.budget], METRIC_KEYS[report->settings->axis],
-                      number_plain(report->parts[i].budget_ms).text);
-        document_add_table(document, &table);
-        add_choice_lines(report->data, &report->parts[i], document);
-        if (report->data->field_count) add_cells_table(report->data, &report->parts[i], document);
-    }
     if (report->is_curve) add_curve_table(report, document);
+    else {
+        const struct table table = TABLE(POLICIES, report->parts->rows, report->parts->row_count, NULL, 0);
+        document_text(document, BLOCK_HEADING, "%zu samples, %zu configurations, %s of %s at most %s ms; "
+                                               "cross-validated, but for the oracle",
+                      report->data->sample_count, report->data->config_count,
+                      BUDGET_WORDS[report->settings->options.budget], METRIC_KEYS[report->settings->axis],
+                      number_plain(report->parts->budget_ms).text);
+        document_add_table(document, &table);
+        add_choice_lines(report->data, report->parts, document);
+        if (report->data->field_count) add_cells_table(report->data, report->parts, document);
+    }
     document_list(document, "notes", &report->notes);
 }
 
 /* ---- JSON */
-static void put_rows(vp_json_writer *writer, const char *key, const struct policy_row *rows, size_t count) {
-    const struct table table = TABLE(POLICIES, rows, count, NULL, 0);
-    table_put(writer, key, &table);
-}
 static void put_table(vp_json_writer *writer, const struct policy_data *data, const struct policy_part *part) {
     PUT(writer, KEY_ARRAY("table"));
     for (size_t i = 0; i < part->table.cell_count; i++) {
@@ -471,21 +410,24 @@ static void put_table(vp_json_writer *writer, const struct policy_data *data, co
         add_cell_name(data, cell, &where);
         PUT(writer, KEY_OBJECT(NULL), KEY("where", where.data), KEY("level", (int64_t)cell->level),
             KEY("samples", (int64_t)cell->count), KEY_BOOL("fell_back", cell->fell_back));
-        policy_put_choice(writer, data, part->configs[cell->choice]);
+        policy_put_choice(writer, data, cell->choice);
         PUT(writer, END_OBJECT);
         free(where.data);
     }
     PUT(writer, END_ARRAY);
 }
 static void put_part(vp_json_writer *writer, const struct policy_report *report, const struct policy_part *part) {
+    const struct table rows = TABLE(POLICIES, part->rows, part->row_count, NULL, 0);
     PUT(writer, KEY("budget_ms", part->budget_ms),
         KEY("budget", BUDGET_WORDS[report->settings->options.budget]));
-    put_rows(writer, "policies", part->rows, part->row_count);
+    table_put(writer, "policies", &rows);
     if (report->is_curve) return;
     PUT(writer, KEY_OBJECT("static"));
-    policy_put_choice(writer, report->data, part->configs[part->table.best]);
-    PUT(writer, END_OBJECT);
+    policy_put_choice(writer, report->data, part->table.best);
+    PUT(writer, END_OBJECT, KEY_OBJECT("same_accuracy"), KEY("mean_ms", part->same_ms.value),
+        KEY_RANGE("mean_ms_interval", part->same_ms.low, part->same_ms.high), END_OBJECT);
     if (report->data->field_count) put_table(writer, report->data, part);
+    if (report->check.verdict) policy_check_put(writer, &report->check);
 }
 void policy_put(vp_json_writer *writer, const struct policy_report *report) {
     struct text_list by = {NULL, 0};
@@ -496,34 +438,27 @@ void policy_put(vp_json_writer *writer, const struct policy_report *report) {
         KEY("overhead_ms", report->settings->options.overhead_ms), KEY_TEXTS("by", &by),
         KEY_TEXTS("verdict", &report->verdict), KEY_TEXTS("notes", &report->notes));
     text_list_free(&by);
-    if (!report->is_curve && !report->settings->condition) put_part(writer, report, report->parts);
-    else {
-        PUT(writer, KEY("condition", report->settings->condition),
-            KEY_ARRAY(report->is_curve ? "curve" : "conditions"));
-        for (size_t i = 0; i < report->part_count; i++) {
-            PUT(writer, KEY_OBJECT(NULL), KEY("value", report->is_curve ? NULL : report->parts[i].value));
-            put_part(writer, report, &report->parts[i]);
-            put_rows(writer, "with_table_of", report->parts[i].others, report->parts[i].other_count);
-            PUT(writer, END_OBJECT);
-        }
-        PUT(writer, END_ARRAY);
-        if (report->is_curve)
-            PUT(writer, KEY_OBJECT("mean_gain_points"), KEY("mixture", 100 * report->area[0]),
-                KEY("lookup", 100 * report->area[1]), KEY("oracle", 100 * report->area[2]), END_OBJECT);
+    if (report->is_curve) PUT(writer, KEY_ARRAY("curve"));
+    for (size_t i = 0; i < report->part_count; i++) {
+        if (report->is_curve) PUT(writer, KEY_OBJECT(NULL));
+        put_part(writer, report, &report->parts[i]);
+        if (report->is_curve) PUT(writer, END_OBJECT);
     }
+    if (report->is_curve) PUT(writer, END_ARRAY);
     PUT(writer, END_OBJECT);
 }
 void policy_choices_write(const struct policy_report *report, struct text_buffer *out) {
     const struct policy_data *data = report->data;
     const struct policy_part *part = report->parts;
-    for (size_t i = 0; i < data->sample_count && report->part_count == 1; i++) {
+    for (size_t i = 0; i <= data->sample_count && !report->is_curve; i++) { /* the first line is of static */
+        const int is_lookup = i > 0 && data->field_count;
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, text_sink, out, 0);
         PUT(&writer, KEY_OBJECT(NULL));
-        vp_json_key(&writer, "id");
-        vp_json_raw(&writer, data->names[i], strlen(data->names[i]));
-        policy_put_choice(&writer, data,
-                          part->configs[data->field_count ? part->table.lookup[i] : part->table.best]);
+        vp_json_key(&writer, i ? "id" : "static");
+        if (i) vp_json_raw(&writer, data->names[i - 1], strlen(data->names[i - 1]));
+        else vp_json_bool(&writer, 1);
+        policy_put_choice(&writer, data, is_lookup ? part->table.held_out[i - 1] : part->table.best);
         PUT(&writer, END_OBJECT);
         vp_json_finish(&writer);
         text_add_string(out, "\n");

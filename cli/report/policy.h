@@ -10,9 +10,8 @@ struct policy_settings {
     vp_policy_options options;           /* budget_ms is infinite without --budget_ms */
     int axis;                            /* METRIC_*: the latency */
     struct text_list by;                 /* fields of the lookup */
-    int is_by_optional; /* 1: without the fields that no record has, and no names; 0: that is an error */
     struct text_list choices;            /* files of choices */
-    const char *condition;               /* key of a knob, or NULL */
+    int keeps_policies;                  /* 1: policies that were run are configurations, too */
 };
 
 /* ---- policy_data.c: outcomes of the samples that all configurations have, and what is known of each sample */
@@ -33,6 +32,8 @@ struct policy_data {
 int policy_data_read(const struct results *results, const struct result_group *group,
                      const struct policy_settings *settings, struct policy_data *data);
 void policy_data_free(struct policy_data *data);
+/* Returns 1 for a member of a server's requests. */
+int policy_is_in_request(const struct result_file *file, int knob);
 /* Writes the members "config" and "knobs" of a choice. */
 void policy_put_choice(vp_json_writer *writer, const struct policy_data *data, size_t config);
 
@@ -42,30 +43,41 @@ struct policy_row {
     vp_policy_row row;
     vp_estimate beats_static, beats_mixture; /* in points of accuracy; NaN where that says nothing */
 };
-/* The policies within a budget, for the configurations with one value of the condition. */
+/* The policies within a budget. */
 struct policy_part {
-    size_t *configs, config_count;      /* indices in data->configs */
-    char value[KNOB_TEXT_BYTES];        /* of the condition */
     double budget_ms;
     struct policy_row *rows; size_t row_count; /* static, mixture, lookup (with fields), oracle, luck, choices:FILE */
-    struct policy_row *others; size_t other_count; /* with a condition: the tables of each value, used here */
     vp_policy_table table;
+    size_t compared; /* 1 + the configuration that is static within any budget; 0: the best one */
+    vp_estimate same_ms; /* the lookup's mean at the accuracy of static; NaN: not known */
+};
+/* A policy that was run against the best single configuration ([1], [0]), as measured. */
+struct policy_check {
+    const char *verdict; /* NULL: not asked for */
+    int64_t samples;
+    double needed; /* samples for a verdict; 0: there is one, or it is not known */
+    vp_estimate gain, more_ms;
+    double most_ms, accuracy[2], mean_ms[2]; /* most_ms: of more_ms, as promised */
 };
 struct policy_report {
     const struct policy_data *data;
     const struct policy_settings *settings;
-    struct policy_part *parts; size_t part_count; /* one for each value of the condition, or each budget of the curve */
+    struct policy_part *parts; size_t part_count; /* one, or one for each budget of the curve */
     int is_curve;
-    double area[3];                     /* mean gain over the curve: mixture, lookup, oracle */
     struct text_list verdict, notes;
+    struct policy_check check;
 };
 /* Computes them. The caller calls policy_report_free, also after a failure. Returns 0 or an exit code. */
 int policy_report_make(const struct policy_data *data, const struct policy_settings *settings,
                        struct policy_report *report);
+/* policy_check.c: adds whether the one policy of the report, with a budget, kept its promise in measured results.
+ * Returns 0 or an exit code. */
+int policy_check_make(struct policy_report *report, const struct results *measured);
+void policy_check_put(vp_json_writer *writer, const struct policy_check *check);
 void policy_report_free(struct policy_report *report);
 void policy_document(const struct policy_report *report, struct document *document);
 /* Writes the report as one object. */
 void policy_put(vp_json_writer *writer, const struct policy_report *report);
-/* Adds a line for each sample with the lookup's choice, or static's without fields; nothing for several parts. */
+/* Adds a line for each sample with the lookup's choice, or static's without fields; nothing for a curve. */
 void policy_choices_write(const struct policy_report *report, struct text_buffer *out);
 #endif

@@ -159,7 +159,7 @@ static void finish_field(struct policy_field *field, size_t samples) {
     for (size_t i = 0; i < samples && field->is_number; i++)
         if (isfinite(field->values[i])) field->values[i] = strtod(field->words.items[(size_t)field->values[i]], NULL);
 }
-static int read_records(struct policy_data *data, const struct text_list *by, int is_optional) {
+static int read_records(struct policy_data *data, const struct text_list *by) {
     struct reading reading = {.data = data};
     int code = 0;
     data->names = zeroed(data->sample_count + 1, sizeof *data->names);
@@ -177,11 +177,7 @@ static int read_records(struct policy_data *data, const struct text_list *by, in
         size_t known = 0;
         finish_field(&data->fields[f], data->sample_count);
         for (size_t i = 0; i < data->sample_count; i++) known += isfinite(data->fields[f].values[i]) != 0;
-        if (!known && is_optional) {
-            free(data->fields[f].values);
-            memmove(&data->fields[f], &data->fields[f + 1], (--data->field_count - f) * sizeof *data->fields);
-            f--;
-        } else if (!known)
+        if (!known)
             code = complain(EXIT_USAGE, "--by %.80s: no record has it; the records' metadata have %s; image_pixels, "
                                         "aspect, text_tokens and image_tokens need the image's size and token counts",
                             data->fields[f].name, reading.members.bytes ? reading.members.data : "no fields");
@@ -191,21 +187,21 @@ static int read_records(struct policy_data *data, const struct text_list *by, in
 }
 
 /* ---- files of choices */
+int policy_is_in_request(const struct result_file *file, int knob) {
+    const char *request = knob_text(&file->knobs, KNOB_REQUEST);
+    char member[KNOB_TEXT_BYTES];
+    snprintf(member, sizeof member, "\"%.100s\":", KNOBS[knob].key);
+    return request && strstr(request, member);
+}
 void policy_put_choice(vp_json_writer *writer, const struct policy_data *data, size_t config) {
     const struct result_file *file = file_of(data, config);
-    char own[KNOB_TEXT_BYTES];
     PUT(writer, KEY("config", name_in_path(file->path)), KEY_OBJECT("knobs"));
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         if (!KNOBS[knob].key || !knob_is_set(&file->knobs, knob) || !(KNOBS[knob].axis || knob == KNOB_REQUEST))
             continue;
-        vp_json_key(writer, KNOBS[knob].key);
-        if (KNOBS[knob].type == KNOB_IS_NUMBER) vp_json_int(writer, knob_number(&file->knobs, knob));
-        else if (KNOBS[knob].type == KNOB_IS_TEXT) vp_json_string(writer, knob_text(&file->knobs, knob));
-        else {
-            const char *value = knob_is_own(knob) ? knob_own_json(&file->knobs, knob, own)
-                                                  : knob_text(&file->knobs, knob);
-            vp_json_raw(writer, value, strlen(value));
-        }
+        if (knob == KNOB_RATE || knob == KNOB_CONCURRENCY) continue; /* a choice can be used at another load */
+        if (file->is_served && (KNOBS[knob].of == KNOB_OF_ENGINE || policy_is_in_request(file, knob))) continue;
+        knob_put(writer, knob, &file->knobs);
     }
     PUT(writer, END_OBJECT);
 }
@@ -227,8 +223,8 @@ int policy_data_read(const struct results *results, const struct result_group *g
     data->results = results;
     data->configs = resize(NULL, group->paired_count, sizeof *data->configs);
     memcpy(data->configs, group->paired, group->paired_count * sizeof *data->configs);
-    for (size_t c = data->config_count = 0; c < group->paired_count; c++) /* policies that were run are none of them */
-        if (!results->files[group->paired[c]].is_policy)
+    for (size_t c = data->config_count = 0; c < group->paired_count; c++)
+        if (settings->keeps_policies || !results->files[group->paired[c]].is_policy)
             data->configs[data->config_count++] = group->paired[c];
     find_samples(data);
     if (!data->sample_count)
@@ -236,8 +232,7 @@ int policy_data_read(const struct results *results, const struct result_group *g
     read_outcomes(data, settings->axis);
     if (!data->config_count)
         return complain(EXIT_USAGE, "policy: no sample has an accuracy and a %s", METRIC_KEYS[settings->axis]);
-    code = settings->is_by_optional && !settings->by.count
-               ? 0 : read_records(data, &settings->by, settings->is_by_optional);
+    code = read_records(data, &settings->by);
     data->given = zeroed(settings->choices.count + 1, sizeof *data->given);
     for (size_t i = 0; i < settings->choices.count && !code; i++, data->given_count++)
         code = read_choices(data, settings->choices.items[i], &data->given[i]);

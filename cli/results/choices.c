@@ -40,18 +40,21 @@ static int is_described(const struct choice_config *config, const vp_json *json,
 /* Reads a line. The search for its sample begins after the one before: files usually keep the order. */
 static int read_choice(const vp_json *json, const char *place, size_t *next, struct choices *choices) {
     const uint32_t overhead = vp_json_get(json, 0, "overhead_ms");
+    const int is_static = node_is(json, vp_json_get(json, 0, "static"), VP_JSON_TRUE);
     char *id = node_is(json, 0, VP_JSON_OBJECT) ? json_text(json, vp_json_get(json, 0, "id")) : NULL;
     size_t matches = 0, sample = *next, tried = 0;
     uint32_t unknown = VP_JSON_NONE;
     int code;
-    if (!id) return complain(EXIT_INPUT, "%s: expected {\"id\": ID, \"knobs\": {KNOB: VALUE}} or \"config\"", place);
-    for (; tried < choices->count; tried++, sample++) {
+    if (!id && !is_static)
+        return complain(EXIT_INPUT, "%s: expected {\"id\": ID, \"knobs\": {KNOB: VALUE}} or \"config\"", place);
+    for (; !is_static && tried < choices->count; tried++, sample++) {
         if (sample >= choices->count) sample = 0;
         if (choices->ids[sample] && !strcmp(choices->ids[sample], id)) break;
     }
     free(id);
-    choices->strangers += tried == choices->count;
-    if (tried == choices->count) return 0;
+    choices->strangers += !is_static && tried == choices->count;
+    if (!is_static && tried == choices->count) return 0;
+    if (is_static) sample = choices->count;
     if (choices->of[sample] >= 0) return complain(EXIT_INPUT, "%s: an earlier line has the same id", place);
     for (size_t c = 0; c < choices->config_count; c++)
         if (is_described(&choices->configs[c], json, &unknown)) {
@@ -80,7 +83,7 @@ int choices_read(const char *path, struct choices *choices) {
     int code = 0;
     FILE *file = fopen(path, "rb");
     choices->of = resize(NULL, choices->count + 1, sizeof *choices->of);
-    memset(choices->of, 255, choices->count * sizeof *choices->of);
+    memset(choices->of, 255, (choices->count + 1) * sizeof *choices->of);
     choices->overhead_ms = zeroed(choices->count + 1, sizeof *choices->overhead_ms);
     if (!file) return complain(EXIT_INPUT, "--choices: %s: %s", path, strerror(errno));
     while (!code && (bytes = line_read(file, &text, &capacity, LINE_BYTES_MOST)) != 0) {

@@ -10,8 +10,9 @@ struct choice_config { const struct knob_values *knobs; const char *file_name; }
 struct choices {
     char *const *ids; size_t count; /* of the samples, as JSON; NULL: not known */
     const struct choice_config *configs; size_t config_count;
-    int32_t *of; /* [count]; by choices_read: an index in configs, or -1 without a line. The caller frees both */
-    double *overhead_ms; /* [count]: 0 if a line lacks it */
+    /* [count + 1], by choices_read: indices in configs, or -1 without a line, and times, 0 if a line lacks it; last
+     * those of the line with "static": true, the best single configuration. The caller frees both */
+    int32_t *of; double *overhead_ms;
     size_t strangers;    /* lines of other samples */
 };
 

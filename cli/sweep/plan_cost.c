@@ -114,7 +114,7 @@ static int forecast_pruning(const struct needs *needs, const struct pass_input *
 }
 /* Returns 1 if the sample does not run with it. */
 static int is_others(const struct plan *plan, const struct configuration *run, size_t sample) {
-    return plan->choices && &plan->runs[plan->choices[sample].run] != run;
+    return run->grid_name && &plan->runs[plan->choices[sample].run] != run;
 }
 /* Adds up a configuration's samples. */
 static void forecast_configuration(const struct plan *plan, const struct model *model,
@@ -278,8 +278,9 @@ static int64_t configuration_runs_left(const struct estimate *estimate, size_t i
 static void count_configurations(struct estimate *estimate) {
     estimate->fewest = SIZE_MAX;
     for (size_t i = 0; i < estimate->plan->run_count; i++) {
-        struct forecast *forecast = &estimate->configurations[estimate->plan->choices ? 0 : i];
         const struct configuration *configuration = &estimate->plan->runs[i];
+        struct forecast *forecast =
+            &estimate->configurations[!estimate->plan->choices ? i : configuration->grid_name ? 0 : 1];
         if (estimate->model)
             forecast_configuration(estimate->plan, estimate->model, configuration,
                                    &estimate->needs[configuration->weights_at], forecast);

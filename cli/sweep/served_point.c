@@ -168,7 +168,7 @@ static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, 
         .tokens_by_rule_of_images = list_of_several(by_rule, point->tokens_by_rule < 0 ? 0 : several),
         .image_tokens_by_rule = point->tokens_by_rule, .sent_image = count == 1 ? &image : NULL,
         .chosen_config = point->configuration->grid_name,
-        .overhead_ms = sweep->plan.choices ? point->overhead_ms : (double)NAN};
+        .overhead_ms = sweep->plan.choices && point->configuration->grid_name ? point->overhead_ms : (double)NAN};
     fields_put_object(writer, "sizes", &SERVED_SIZES, &sizes);
     free(px);
 }

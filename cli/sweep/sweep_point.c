@@ -832,7 +832,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     int code = 0;
     for (size_t i = 0; i < configuration_count && !code; i++) {
         sweep->open[i].configuration = plan_run_of(&sweep->plan, &configurations[i], index);
-        if (sweep->plan.choices) sweep->open[i].overhead_ms = sweep->plan.choices[index].overhead_ms;
+        if (sweep->plan.choices && !i) sweep->open[i].overhead_ms = sweep->plan.choices[index].overhead_ms;
         code = point_resume(sweep, &sweep->open[i], entry);
         sweep->open[i].bare_is_due =
             sweep->bare_every && !sweep->timing_off && (index + i) % (size_t)sweep->bare_every == 0;

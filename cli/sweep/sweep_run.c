@@ -115,8 +115,9 @@ static int sweep_open(struct sweep *sweep) {
         code = check_result(sweep, folder, sweep->plan.configurations[i].file_name);
     }
     for (size_t i = 0; i < sweep->plan.run_count && sweep->plan.choices; i++) {
-        sweep->plan.runs[i].in_index = sweep->plan.configurations->in_index;
-        sweep->plan.runs[i].open_count = sweep->plan.configurations->open_count;
+        const struct configuration *of = sweep->plan.configurations + !sweep->plan.runs[i].grid_name;
+        sweep->plan.runs[i].in_index = of->in_index;
+        sweep->plan.runs[i].open_count = of->open_count;
     }
     sweep->done_before = sweep->done;
     if (!code && sweep->done)

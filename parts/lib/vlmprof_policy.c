@@ -345,7 +345,7 @@ static void vp_impl_fit(vp_impl_work *work, size_t fold, int64_t node_limit) {
     work->mix_share[fold] = work->mixed_share;
     vp_impl_branch(work, node_limit);
     vp_impl_note(work, VP_POLICY_STATIC, total);
-    work->best[fold] = work->pick[0];
+    work->best[fold] = work->options->compared ? (uint32_t)work->options->compared - 1 : work->pick[0];
     for (uint32_t node = 0; node < count; node++) { /* samples of small cells go to the cell that chooses for them */
         const int small = node > 0 && work->cell_many[node] < (double)work->options->cell_least;
         work->cell_use[node] = small ? work->cell_use[cells[node].parent] : node;
@@ -535,9 +535,17 @@ static double vp_impl_variance(double sum, double squares, double count) {
     const double variance = (squares - sum * sum / count) / (count - 1.0);
     return variance > 0.0 ? variance : 0.0;
 }
+/* The latency at a rank from 0, interpolated: each takes as many ranks as its share. */
+static double vp_impl_percentile(const vp_impl_work *work, const double *share, size_t count, double rank) {
+    size_t i = 0;
+    for (; i + 1 < count && rank >= share[work->index[i]] - 1e-9; i++) rank -= share[work->index[i]];
+    const double here = count ? work->pairs[work->index[i]] : (double)NAN;
+    if (i + 1 >= count || !(rank > 0.0)) return here;
+    return here + rank / share[work->index[i]] * (work->pairs[work->index[i + 1]] - here);
+}
 static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row, double *moments) {
     const double overhead = policy >= VP_POLICY_LOOKUP ? work->options->overhead_ms : 0.0;
-    double *latency = work->pairs, *share = work->pairs + 2 * work->n, within = 0.0, squares[4] = {0}, place = 0.0;
+    double *latency = work->pairs, *share = work->pairs + 2 * work->n, within = 0.0, squares[4] = {0};
     size_t count = 0;
     memset(row, 0, sizeof *row);
     for (size_t i = 0; i < work->n; i++) {
@@ -586,16 +594,8 @@ static void vp_impl_judge(vp_impl_work *work, size_t policy, vp_policy_row *row,
                         <= vp_impl_capacity(work, n, 0.0);
     }
     vp_impl_sort(work, latency, work->index, count);
-    for (size_t i = 0; i < count && policy == VP_POLICY_MIXTURE; i++) {
-        const double before = place / n + 1e-12, here = latency[work->index[i]];
-        place += share[work->index[i]];
-        if (before < 0.5) row->p50_ms = here;
-        if (before < 0.95) row->p95_ms = here;
-    }
-    if (policy == VP_POLICY_MIXTURE) return;
-    vp_sort_double(latency, count);
-    row->p50_ms = vp_statistics_percentile(latency, count, 50.0);
-    row->p95_ms = vp_statistics_percentile(latency, count, 95.0);
+    row->p50_ms = vp_impl_percentile(work, share, count, 0.50 * (n - 1.0));
+    row->p95_ms = vp_impl_percentile(work, share, count, 0.95 * (n - 1.0));
 }
 /* Accuracy and gain in a resample whose selections were made. The oracle's are those of the relaxation. */
 static void vp_impl_rejudge(const vp_impl_work *work, size_t policy, double *result) {
@@ -657,7 +657,7 @@ static void vp_impl_intervals(vp_impl_work *work, vp_policy_row *rows, vp_random
 
 /* ---- the call */
 VP_API vp_policy_options vp_policy_options_default(void) {
-    const vp_policy_options options = {HUGE_VAL, VP_POLICY_MEAN, 0.0, 5, 3, 10, 400, 20, 0.95, 42};
+    const vp_policy_options options = {HUGE_VAL, VP_POLICY_MEAN, 0.0, 5, 3, 10, 400, 20, 0.95, 42, 0};
     return options;
 }
 VP_API size_t vp_policy_cells_limit(size_t sample_count, size_t field_count) {
@@ -672,7 +672,7 @@ static vp_result vp_impl_policy_check(const vp_impl_work *work, size_t given_cou
     if (!(o->budget_ms > 0.0 && o->overhead_ms >= 0.0 && o->overhead_ms < HUGE_VAL)
         || (unsigned)o->budget > VP_POLICY_P95 || o->folds - 1 >= VP_POLICY_FOLDS_LIMIT
         || o->bins - 1 >= VP_POLICY_BINS_LIMIT || !o->cell_least || o->resamples == 1 || o->resamples > 1000000
-        || o->shuffles > 10000 || !(o->confidence > 0.0 && o->confidence < 1.0))
+        || o->compared > c || o->shuffles > 10000 || !(o->confidence > 0.0 && o->confidence < 1.0))
         return vp_error_set(error, VP_ERR_RANGE, -1, "options", "an option is out of range");
     for (size_t j = 0; j < c; j++) {
         size_t measured = 0;
@@ -797,6 +797,7 @@ VP_API vp_result vp_policy_compute(const vp_policy_outcomes *outcomes, const vp_
         work.gap[r] = 0.0;
     }
     for (size_t fold = 0; fold < work.k; fold++) vp_impl_fit(&work, fold, VP_IMPL_NODES);
+    if (table && table->held_out) memcpy(table->held_out, work.lookup, work.n * sizeof *work.lookup);
     work.feasible[VP_POLICY_MIXTURE] = work.feasible[VP_POLICY_STATIC];
     memset(work.moments, 0, 9 * work.rows_count * sizeof(double));
     for (size_t r = 0; r < work.rows_count; r++) vp_impl_judge(&work, r, rows + r, work.moments + 9 * r);

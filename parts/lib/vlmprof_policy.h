@@ -51,6 +51,7 @@ typedef struct vp_policy_options {
     size_t shuffles;    /* 1..10000: of the luck; 0: its row is NaN */
     double confidence;  /* of the intervals, 0..1, ends excluded */
     uint32_t seed;
+    size_t compared; /* 1 + the choice that is static, within the budget or not; 0: the best one within the budget */
 } vp_policy_options;
 /* no limit, MEAN, no overhead, 5 folds, 3 bins, cells of 10, 400 resamples, 20 shuffles, confidence 0.95, seed 42 */
 VP_API vp_policy_options vp_policy_options_default(void);
@@ -59,8 +60,7 @@ VP_API vp_policy_options vp_policy_options_default(void);
 enum { VP_POLICY_STATIC, VP_POLICY_MIXTURE, VP_POLICY_LOOKUP, VP_POLICY_ORACLE, VP_POLICY_LUCK, VP_POLICY_GIVEN };
 typedef struct vp_policy_row {
     double accuracy, accuracy_low, accuracy_high;
-    /* numpy's linear percentiles. Those of the mixture are of the mixed distribution: the smallest latency that at
-     * least 50 % or 95 % of it do not exceed. NaN for luck */
+    /* numpy's linear percentiles; both latencies of a sample in the mixture count by their share. NaN for luck */
     double mean_ms, p50_ms, p95_ms;
     double mean_low_ms, mean_high_ms; /* interval of the mean over samples, for the choices as made */
     double share_within;             /* share of the samples with a latency within the budget; NaN for luck */
@@ -88,7 +88,8 @@ typedef struct vp_policy_cell {
 typedef struct vp_policy_table {
     vp_policy_cell *cells; /* [vp_policy_cells_limit], filled by level, the root first; the caller's */
     size_t cell_count;
-    uint32_t *lookup, *oracle; /* [samples] choices, the caller's; each may be NULL */
+    /* [samples] choices, the caller's; each may be NULL. held_out: the lookup's as judged, fitted without the fold */
+    uint32_t *lookup, *oracle, *held_out;
     uint32_t best, mix[2];     /* static's choice; the mixture's two */
     double mix_share;          /* share of mix[1] */
 } vp_policy_table;
@@ -129,10 +130,8 @@ VP_API size_t vp_policy_cells_limit(size_t sample_count, size_t field_count);
  *          are normal around the estimate, not percentiles of resamples: a resample has 63 % of the samples, so it
  *          selects worse. Its selections follow the noise of the data and of the draw, so they vary too much: the
  *          variance is that of the fixed selection, plus 0.45 of what selecting again adds. Intervals of 95 % had the
- *          expected gain of table and oracle in 92 to 99 % of 500 draws, 95 % on average over 9 simulations with 200 to
- *          500 samples (all of the bootstrap's variance: 95 to 100 %, none of what selecting adds: 25 to 95 %). They
- *          are too narrow where a fit is about to change by a jump (a choice just within the budget: 91 %). Their width
- *          is 0 if all resamples agree.
+ *          expected gain of table and oracle in 95 % of 500 draws on average over 9 simulations with 200 to 500 samples
+ *          (92 to 99 %; 91 % if a choice is just within the budget). Their width is 0 if all resamples agree.
  *          Mean error of the luck in simulations with 2, 3 or 12 choices: under 1 point, and 1.0 to 1.4 too much if
  *          only difficulty shows the types of samples; its standard deviation for 500 samples is 1 to 4 points */
 VP_API vp_result vp_policy_compute(const vp_policy_outcomes *outcomes, const vp_policy_field *fields,

@@ -162,10 +162,9 @@ def policy(document: Union[results.PathLike, Dict[str, Any]], figure: Any = None
         raise ValueError("policy: expected the output of vlmprof policy --json")
     plt, is_curve = _pyplot(), "curve" in found
     lines: Dict[str, List[Any]] = {}
-    for part in found.get("curve", found.get("conditions", [found])):
+    for part in found.get("curve", [found]):
         for row in part["policies"]:
-            name = f"{row['name']}, {found['condition']}={part['value']}" if part.get("value") else row["name"]
-            points, y = lines.setdefault(name, []), row["accuracy"]
+            points, y = lines.setdefault(row["name"], []), row["accuracy"]
             if row["is_within_budget"] and row["mean_ms"] is not None:  # luck is no policy
                 low, high = row["accuracy_interval"] or (y, y)
                 points.append((part["budget_ms"] if is_curve else row["mean_ms"], y, y - low, high - y))
