@@ -915,7 +915,7 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     if (result == VP_ERR_FORMAT && state->form == VP_IMPL_CHAT_WHOLE && *text != '{') {
         char words[80];
         snprintf(words, sizeof words, "the answer is not JSON%s%.40s", state->type[0] ? ", but " : "", state->type);
-        return vp_impl_chat_fail(reply, result, "answer", words);
+        return vp_impl_chat_fail(reply, result, "answer", *text == '<' ? "the answer is a web page, not JSON" : words);
     }
     if (result != VP_OK) return state->result = result;
     if (!reply->first_chunk_ns) reply->first_chunk_ns = state->now_ns;
