@@ -12,7 +12,7 @@
 #include "results/fields.h"
 #include "results/metrics.h"
 #include "server/ask.h"
-#include "server/checks/twin_pairs.h"
+#include "server/checks/twins.h"
 #include "server/endpoint.h"
 #include "server/picture.h"
 #include "server/request_knobs.h"
@@ -48,7 +48,6 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-static const double UPLOAD_LEAST_MS = 0.001;
 enum { TWIN_SEED = 42 };            /* of the order within pairs */
 static const double EARLY_GAPS = 5; /* times the median ITL */
 
@@ -188,9 +187,9 @@ static int ask_pass(void *with, struct pass_result *run) {
 }
 
 /* ---- twins */
-/* Measures the pairs of --twins. After Ctrl-C the complete pairs are kept. Returns 0 or an exit code. */
+/* Measures the pairs of --twins. After Ctrl-C or a failure the complete pairs are kept. Returns 0 or an exit code. */
 static int served_twins(const struct options *options, struct served_run *state) {
-    struct twin_memory memory = {NULL, 0, 0, 0};
+    struct twin_memory memory = {0};
     char reason[LINE_BYTES] = "";
     struct twin_plan plan = {0};
     plan.endpoint = &state->endpoint;
@@ -203,7 +202,8 @@ static int served_twins(const struct options *options, struct served_run *state)
     int code = twins_measure(&plan, &state->twins, reason, sizeof reason);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count);
     twin_forget(&memory);
-    return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
+    if (!code || code == EXIT_INTERRUPTED) return 0;
+    return complain(code, "--twins: %s; %d of %d pairs are complete", reason, state->twins.count, plan.pairs);
 }
 
 /* ---- doubts about the results */
@@ -246,10 +246,6 @@ static void warn_of_early_piece(struct served_run *state) {
                       "the first piece is only white space; the first visible text came after %.3g ms, %.3g ms later, "
                       "which is %.0f times the median ITL: the server may send it early, so use first_visible instead "
                       "of TTFT", visible_ms, early_ms, early_ms / median_ms);
-    if (served->is_streamed && served->usage.completion_tokens > 0
-        && (int64_t)served->piece_count > served->usage.completion_tokens)
-        text_list_add(&state->timed.warnings, "%zu pieces came for %lld tokens: some pieces contain no token",
-                      served->piece_count, (long long)served->usage.completion_tokens);
 }
 /* An image costs at least its own tokens, and the same request always has the same number. */
 static void warn_of_dropped_image(struct served_run *state) {
@@ -391,12 +387,6 @@ static const char *ms_text(double ms, char out[80]) {
     snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
     return out;
 }
-static void print_compared(const char *name, double image_ms, double text_ms, double difference_ms) {
-    char text[3][80];
-    if (isfinite(difference_ms))
-        print_plain("%-19s %s with the image, %s with the text, difference %s\n", name, ms_text(image_ms, text[0]),
-                    ms_text(text_ms, text[1]), ms_text(difference_ms, text[2]));
-}
 /* The cost of the image, measured by twins. */
 static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first part of the stream",
                                                "the server's own time for the prompt"};
@@ -416,11 +406,6 @@ static void print_twins(const struct served_run *state) {
                 "difference is not the median of the differences\n",
                 "TTFT", ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
                 ms_text(result->floor_ms, text[2]));
-    if (result->upload_ms >= UPLOAD_LEAST_MS)
-        print_plain("%-19s %s from the first to the last byte of the image request\n", "upload",
-                    ms_text(result->upload_ms, text[0]));
-    print_compared("first chunk", result->image_chunk_ms, result->text_chunk_ms, result->chunk_difference_ms);
-    print_compared("server's prompt", result->image_prompt_ms, result->text_prompt_ms, result->prompt_difference_ms);
     range_words((size_t)result->pairs, "pairs", result->difference.level, words);
     print_plain("%d alternating pair%s after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);
@@ -523,7 +508,7 @@ static int run_command(const struct options *options) {
     /* not before the runs, because it would already connect */
     if (!code && !failed && !interrupted) state.words = endpoint_words(&state.endpoint);
     if (!code && !failed && state.timed.count && !interrupted && is_given(options, "twins"))
-        code = served_twins(options, &state);
+        failed = served_twins(options, &state); /* the runs and the complete pairs are still printed */
     if (!code && state.timed.count) {
         served_warn(options, &state);
         if (is_given(options, "json")) print_served_json(options, &state);

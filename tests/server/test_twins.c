@@ -95,7 +95,7 @@ static void test_search_ends(void) {
     CHECK(search.next == -1);
 }
 static void test_memory(void) {
-    struct twin_memory memory = {NULL, 0, 0, 0};
+    struct twin_memory memory = {0};
     struct twin_search search;
     int64_t tries = 0;
     check_case("the next search begins at texts found earlier, from both sides; the same number needs no try");
