@@ -162,8 +162,9 @@ static void write_latencies(struct document *document, const struct report *repo
     int has_intervals = 0;
     const struct table table = latency_table(report, SIZE_MAX, 0);
     for (size_t i = 0; i < results->count; i++) has_intervals |= isfinite(report->items[i].p50[METRIC_TOTAL].low);
-    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples%s%s",
-                  report->loads.count ? ", but T_total and TTFT over requests under load" : "",
+    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over %s%s",
+                  report->loads.count == results->count ? "requests" : report->loads.count
+                  ? "samples, under load over requests" : "samples",
                   has_intervals ? " [95 % interval]" : "");
     document_add_table(document, &table);
     if (is_served) {

@@ -787,7 +787,9 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
                                                 summary->p50[columns[k]].high).text);
     CELLS(cells, number_measured(summary->output_rate, unknown, unknown).text,
           number_whole(summary->accuracy_count).text,
-          number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text);
+          summary->sample_count || !summary->failed /* nothing answered: its accuracy is not known */
+              ? number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text
+              : "-");
 }
 /* The cost of the images, if --twins measured it. */
 static void add_twins(struct document *document, const struct summaries *all) {

@@ -46,7 +46,7 @@ static void make(void) {
             run_at[f][r] = 2 * (size_t)r;
         }
         run_at[f][ROWS] = 2 * ROWS;
-        file->run_total = runs[f];
+        file->run_ms[METRIC_TOTAL] = runs[f];
         file->run_at = run_at[f];
     }
     results.count = 2;
