@@ -75,9 +75,8 @@ static void judge_time(struct most_row *row, int metric, vp_estimate *value, dou
     int meets = value->high <= limit ? 1 : value->low > limit ? -1 : 0;
     if (percentile > 0 && isfinite(limit)) meets = series_meets(values, count, percentile, limit, &enough);
     free(values);
-    if (!isfinite(limit)) return;
     if (!meets) row->requests = (int64_t)count;
-    add_verdict(row, meets > 0 ? KEPT : meets ? BROKEN : OPEN, value->value > limit, enough);
+    if (isfinite(limit)) add_verdict(row, meets > 0 ? KEPT : meets ? BROKEN : OPEN, value->value > limit, enough);
 }
 static void judge_accuracy(struct most_row *row, double limit) {
     const vp_estimate value = row->values[LIMIT_ACCURACY] = file_accuracy(row->file);

@@ -46,8 +46,7 @@ static void add_row(const struct results *results, const struct result_file *fil
     row->offered = due / seconds;
     row->completed = completed / seconds;
     row->in_flight = in_flight / seconds;
-    row->correct = estimate_none();
-    row->correct.value = row->completed * row->accuracy.value;
+    row->correct = (vp_estimate){row->completed * row->accuracy.value, (double)NAN, (double)NAN};
 }
 struct load_rows load_rows_make(const struct results *results, load_namer *name) {
     struct load_rows rows = {NULL, 0};

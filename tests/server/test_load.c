@@ -51,6 +51,8 @@ static void test_sweep(void) {
     CHECK_INT(run(SWEEP "e --request_rate_list 30 --num_samples 60 --num_runs_per_sample 2 --ramp_s 1"), 0);
     CHECK_INT(system(in_folder_command("sed -i 's/\"T_LLM_decode\": .1.0, 1.0./\"T_LLM_decode\": [1.0, 9.0]/; "
                                        "s/\"T_decode_per_token\": .0.5, 0.5./\"T_decode_per_token\": [0.5, 3.5]/' %s/words*", "e")), 0);
+    EXITS(run("report %%F/e --html"), 0, out, "Times are medians over the requests under load in ms");
+    CHECK(strstr(last.out, "percentiles over samples, or requests under load") != NULL);
     EXITS(run("report %%F/e"), 0, out, "    5.00     -       0.0 "); /* between 60 requests of 1 and 60 of 9 ms */
     CHECK_INT(run("report %%F/e --json"), 0);
     CHECK(strstr(last.out, "\"T_LLM_decode\": {\n      \"count\": 120,\n      \"mean\": 5.0"));
