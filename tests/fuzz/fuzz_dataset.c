@@ -1,9 +1,9 @@
-/* fuzz_dataset.c: libFuzzer target for data sets: the bytes are a JSONL file, or VQA v2's questions with or without annotations. Whatever
- * they are, a load ends with samples whose parts are there, or with a message; and of a file that changed since then each sample is what was
- * planned, or refused.
+/* fuzz_dataset.c: libFuzzer target for data sets: the bytes are a JSONL file, VQA v2's questions with or without annotations, or lines of
+ * tokenize --jsonl, taken by the command's own reading code. Whatever they are, a load ends with samples whose parts are there, or with a message;
+ * and of a file that changed since then each sample is what was planned, or refused.
  * make fuzz */
 #include "fuzz.h"
-#include "commands/commands.h"
+#include "cli/commands/command_tokenize.c"
 #include "commands/settings.h"
 #include "data/dataset.h"
 
@@ -81,10 +81,31 @@ static void load(const uint8_t *data, size_t bytes, int choice) {
     dataset_free(&d);
     options_free(&o);
 }
+static void lines(const uint8_t *data, size_t bytes) {
+    struct tokenize_job job = {0};
+    char *text = copy_text((const char *)data, bytes), *line = text, *end;
+    job.tokenizer = tiny.tokenizer;
+    for (int64_t number = 1; line < text + bytes; line = end + 1, number++) {
+        end = (char *)memchr(line, '\n', (size_t)(text + bytes - line));
+        if (!end) end = text + bytes;
+        *end = 0;
+        job.out.bytes = 0;
+        if (jsonl_line(&job, line, (size_t)(end - line), number) == 0 && job.out.bytes) /* one object, one line */
+            MUST(memchr(job.out.data, '\n', job.out.bytes) == job.out.data + job.out.bytes - 1
+                 && vp_json_parse(job.out.data, job.out.bytes - 1, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
+    }
+    free(text);
+    free(job.out.data);
+    free(job.ids.data);
+    free(job.text.data);
+    free(job.record.nodes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     if (!bytes) return 0;
     fuzz_silence();
     if (!questions_paths[0]) prepare();
-    load(data + 1, bytes - 1, data[0]);
+    if (data[0] & 4) lines(data + 1, bytes - 1);
+    else load(data + 1, bytes - 1, data[0]);
     return 0;
 }
