@@ -331,8 +331,10 @@ static void test_tokens(void) {
     static const row rows[] = {
         {"tokenize", "tokenize --synthetic tiny 'What is this?' 'And that, \xc3\xa9?' ''", 0},
         {"tokenize-decode", "tokenize --synthetic tiny --decode '41 313 230' '' '5'", 0},
-        {"tokenize-bad", "tokenize --synthetic tiny --decode '41 x'", 2},
+        {"tokenize-jsonl", "tokenize --synthetic tiny --jsonl <%F/records.jsonl", 0}, {"tokenize-bad", "tokenize --synthetic tiny --decode '41 x'", 2},
         {"show-prompt", "run samples/cat.jpg -p 'What?' --style vqa2 --synthetic tiny --show_prompt", 0}, {"info", "info --synthetic none", 2}};
+    write_text(in_folder("records.jsonl"), "{\"text\": \"some words\", \"id\": 4}\n{\"dataset\": \"coco_caption\", \"index\": 2}\n"
+               "{\"question\": \"Which?\", \"style\": \"own\"}\n");
     CHECK_ROWS(rows);
 }
 

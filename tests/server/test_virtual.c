@@ -87,7 +87,7 @@ static void test_twins(void) {
     CHECK_INT(last.code, 0);
     run("report %%F/w");
     CHECK(strstr(last.out, " 0.600  ms/token     30.00") != NULL);
-    check_case("a crash of the server or Ctrl-C between pairs: the complete pairs are kept, and the same command measures only the others");
+    check_case("a crash of the server or Ctrl-C between pairs: the complete pairs are kept, and the same command measures the others, with the same results");
     for (int is_crash = 0; is_crash < 2; is_crash++) {
         const char *const where = is_crash ? "crash" : "stop";
         char path[40];
