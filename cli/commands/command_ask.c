@@ -12,7 +12,7 @@
 #include "results/fields.h"
 #include "results/metrics.h"
 #include "server/ask.h"
-#include "server/checks/twin_pairs.h"
+#include "server/checks/twins.h"
 #include "server/endpoint.h"
 #include "server/picture.h"
 #include "server/request_knobs.h"
@@ -29,13 +29,13 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTIONS_OF_CLIENT,
     OPTION_REQUEST_KNOB,
     OPTION_TWINS,
-    {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"},
+    {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before sending it"},
     OPTION_SAME_IMAGE,
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL,
-     "ask the server not to use its prompt cache (by cache_prompt or cache_salt, which hosted servers may reject)"},
+     "ask the server not to use its prompt cache (via cache_prompt or cache_salt, which hosted servers may reject)"},
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "also count the image's tokens by this model family's rule; give a server's own limits as options "
-     "(--max_pixels N), as for vlmprof tile"},
+     "also count the image's tokens by this model family's rule; pass the server's own limits as options (--max_pixels "
+     "N), as for vlmprof tile"},
     OPTION_GROUP("the question"),
     OPTION_PROMPT,
     OPTION_MAX_NEW_TOKENS,
@@ -48,7 +48,6 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-static const double UPLOAD_LEAST_MS = 0.001;
 enum { TWIN_SEED = 42 };            /* of the order within pairs */
 static const double EARLY_GAPS = 5; /* times the median ITL */
 
@@ -188,9 +187,9 @@ static int ask_pass(void *with, struct pass_result *run) {
 }
 
 /* ---- twins */
-/* Measures the pairs of --twins. After Ctrl-C the complete pairs are kept. Returns 0 or an exit code. */
+/* Measures the pairs of --twins. After Ctrl-C or a failure the complete pairs are kept. Returns 0 or an exit code. */
 static int served_twins(const struct options *options, struct served_run *state) {
-    struct twin_memory memory = {NULL, 0, 0, 0};
+    struct twin_memory memory = {0};
     char reason[LINE_BYTES] = "";
     struct twin_plan plan = {0};
     plan.endpoint = &state->endpoint;
@@ -203,7 +202,8 @@ static int served_twins(const struct options *options, struct served_run *state)
     int code = twins_measure(&plan, &state->twins, reason, sizeof reason);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count);
     twin_forget(&memory);
-    return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
+    if (!code || code == EXIT_INTERRUPTED) return 0;
+    return complain(code, "--twins: %s; %d of %d pairs are complete", reason, state->twins.count, plan.pairs);
 }
 
 /* ---- doubts about the results */
@@ -243,13 +243,9 @@ static void warn_of_early_piece(struct served_run *state) {
     free(gaps);
     if (early_ms > EARLY_GAPS * median_ms)
         text_list_add(&state->timed.warnings,
-                      "the first piece is only white space; the first visible text came after %.3g ms, %.3g ms later, "
+                      "the first piece is only whitespace; the first visible text came after %.3g ms, %.3g ms later, "
                       "which is %.0f times the median ITL: the server may send it early, so use first_visible instead "
                       "of TTFT", visible_ms, early_ms, early_ms / median_ms);
-    if (served->is_streamed && served->usage.completion_tokens > 0
-        && (int64_t)served->piece_count > served->usage.completion_tokens)
-        text_list_add(&state->timed.warnings, "%zu pieces came for %lld tokens: some pieces contain no token",
-                      served->piece_count, (long long)served->usage.completion_tokens);
 }
 /* An image costs at least its own tokens, and the same request always has the same number. */
 static void warn_of_dropped_image(struct served_run *state) {
@@ -275,8 +271,8 @@ static void warn_of_rate(struct served_run *state) {
     if (rate > CREDIBLE_TOKENS_PER_S)
         text_list_add(&state->timed.warnings, "%.0f tokens/s is not credible, because no server decodes that fast: the "
                                               "answer was buffered (by a proxy, or by a server that does not stream) "
-                                              "and came all at once, so TTFT is the time of the whole answer, and TPOT "
-                                              "is meaningless", rate);
+                                              "and arrived all at once, so TTFT is the time of the whole answer, and "
+                                              "TPOT is meaningless", rate);
 }
 static void served_warn(const struct options *options, struct served_run *state) {
     vp_noise_summary noise = state->timed.noise;
@@ -391,15 +387,9 @@ static const char *ms_text(double ms, char out[80]) {
     snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
     return out;
 }
-static void print_compared(const char *name, double image_ms, double text_ms, double difference_ms) {
-    char text[3][80];
-    if (isfinite(difference_ms))
-        print_plain("%-19s %s with the image, %s with the text, difference %s\n", name, ms_text(image_ms, text[0]),
-                    ms_text(text_ms, text[1]), ms_text(difference_ms, text[2]));
-}
 /* The cost of the image, measured by twins. */
-static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first part of the stream",
-                                               "the server's own time for the prompt"};
+static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first chunk of the stream",
+                                               "the server's own prompt time"};
 static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
@@ -412,15 +402,10 @@ static void print_twins(const struct served_run *state) {
                 (long long)state->twins.image_tokens, result->adjusted ? "; adjusted" : "");
     if (result->difference.low <= 0 && result->difference.high >= 0)
         print_plain("%-19s the interval contains 0, so the image may cost nothing: raise --twins\n", "");
-    print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor); these are medians; their "
-                "difference is not the median of the differences\n",
+    print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor); these are medians, so "
+                "their difference need not be the median of the differences\n",
                 "TTFT", ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
                 ms_text(result->floor_ms, text[2]));
-    if (result->upload_ms >= UPLOAD_LEAST_MS)
-        print_plain("%-19s %s from the first to the last byte of the image request\n", "upload",
-                    ms_text(result->upload_ms, text[0]));
-    print_compared("first chunk", result->image_chunk_ms, result->text_chunk_ms, result->chunk_difference_ms);
-    print_compared("server's prompt", result->image_prompt_ms, result->text_prompt_ms, result->prompt_difference_ms);
     range_words((size_t)result->pairs, "pairs", result->difference.level, words);
     print_plain("%d alternating pair%s after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);
@@ -523,7 +508,7 @@ static int run_command(const struct options *options) {
     /* not before the runs, because it would already connect */
     if (!code && !failed && !interrupted) state.words = endpoint_words(&state.endpoint);
     if (!code && !failed && state.timed.count && !interrupted && is_given(options, "twins"))
-        code = served_twins(options, &state);
+        failed = served_twins(options, &state); /* the runs and the complete pairs are still printed */
     if (!code && state.timed.count) {
         served_warn(options, &state);
         if (is_given(options, "json")) print_served_json(options, &state);
@@ -544,7 +529,7 @@ static int run_command(const struct options *options) {
     return code ? code : failed;
 }
 const struct command command_ask = {
-    "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer from the client",
+    "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer on the client side",
     "vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5\n"
     "  vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --twins 20",
     IMAGES_MOST, COMMAND_OPTIONS(ASK_OPTIONS), "family", run_command};

@@ -30,8 +30,8 @@ static const struct option_spec AUDIT_OPTIONS[] = {
     OPTION_REQUEST_KNOB,
     OPTION_GROUP("the rule"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "the model family, or its Hugging Face id; if the server has other limits, give them as options (--max_pixels N), "
-     "as for vlmprof tile (default: guessed from the server's name for its model)"},
+     "the model family, or its Hugging Face id; if the server has other limits, pass them as options (--max_pixels N), "
+     "as for vlmprof tile (default: guessed from the model's name on the server)"},
     OPTION_GROUP("the images"),
     {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL,
      "number of image sizes to send, 12 to 1000; they are chosen at the rule's edge cases"},
@@ -143,7 +143,7 @@ static int find_family(const struct options *options, struct audit *audit) {
     const vp_family_preset *family = endpoint_family(&audit->endpoint, &name);
     if (!family)
         return complain(EXIT_USAGE, "audit needs --family NAME: no family matches the model's name %.200s; vlmprof "
-                        "tile --list_families shows all", audit->endpoint.model);
+                        "tile --list_families lists all", audit->endpoint.model);
     vp_family_default(family, &audit->rule->family);
     text_list_add(&audit->notes, "the family %s was guessed from the model's name %.300s; --family sets another",
                   family->name, name);
@@ -275,17 +275,6 @@ static int measure_without(struct audit *audit) {
     }
     return code;
 }
-/* Prints how long the other sizes take if that is long, as if time were proportional to tokens by the rule. */
-static void say_rest(const struct audit *audit, int64_t repeats, double first_s) {
-    const double first = (double)audit->asked[0].corner.count.total_tokens;
-    double sum = 0;
-    for (size_t i = 0; i < audit->count; i++) sum += (double)audit->asked[i].corner.count.total_tokens;
-    const double rest_s = first_s * (sum * (double)repeats / first - 1);
-    if (rest_s < 30) return;
-    close_progress();
-    print_note("vlmprof: about %.0f s left for %zu more images%s; --image_pixels N leaves out large ones\n", rest_s,
-               audit->count - 1, repeats > 1 ? " and repeats" : "");
-}
 /* Sends only the text, then each size, `repeats` times. After Ctrl-C the counts so far are kept. Returns 0 or an exit
  * code. */
 static int audit_measure(struct audit *audit, int64_t repeats) {
@@ -299,10 +288,8 @@ static int audit_measure(struct audit *audit, int64_t repeats) {
         return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
     }
     audit->text_tokens = answer.usage.prompt_tokens;
-    const int64_t begin_ns = vp_clock_ns();
     for (; audit->done < audit->count && !code && !interrupted; audit->done += !code) {
         struct asked *asked = &audit->asked[audit->done];
-        if (audit->done == 1) say_rest(audit, repeats, (double)(vp_clock_ns() - begin_ns) / 1e9);
         show_progress("image %zu of %zu: %dx%d", audit->done + 1, audit->count, asked->corner.width_px,
                       asked->corner.height_px);
         code = ask_size(audit, asked, 1);
@@ -364,7 +351,7 @@ static void judge_repeats(struct audit *audit) {
     }
     if (first)
         text_list_add(&audit->dropped, "image sometimes dropped: %zu of %zu requests have fewer prompt tokens than "
-                      "others of their size; the first is %dx%d: %lld instead of %lld", fewer, requests,
+                      "others of the same size; the first is %dx%d: %lld instead of %lld", fewer, requests,
                       first->corner.width_px, first->corner.height_px, (long long)first->least,
                       (long long)first->usage.prompt_tokens);
 }
@@ -464,7 +451,8 @@ static int print_audit(const struct audit *audit) {
     document_text(&document, BLOCK_LINE, "rule: %s (%s)%s", audit->rule->family.preset->name,
                   vp_certainty_text(audit->rule->family.preset->certainty), line.bytes ? line.data : "");
     line.bytes = 0;
-    knobs_words(&audit->knobs, 0, &line);
+    for (size_t i = 0; i < audit->knobs.count; i++) /* with their paths, on which their effect depends */
+        text_add_format(&line, "%s%s=%s", i ? " " : "", audit->setting[i].path, audit->setting[i].value);
     if (line.bytes) document_text(&document, BLOCK_LINE, "knobs of each request: %s", line.data);
     document_text(&document, BLOCK_LINE, "counted: %s (%lld)", MEASURE_WORDS[audit->by], (long long)audit->text_tokens);
     document_add_table(&document, &table);
@@ -558,9 +546,6 @@ static void audit_free(struct audit *audit) {
     text_list_free(&audit->refusals);
     endpoint_close(&audit->endpoint);
 }
-static int is_as_by_rule(const struct audit *audit) {
-    return audit->verdict.is_equal && !audit->refused && !audit->dropped.count;
-}
 static int run_command(const struct options *options) {
     struct audit audit = {0};
     int code, stopped;
@@ -571,7 +556,8 @@ static int run_command(const struct options *options) {
         code = stopped && audit.done == audit.refused ? stopped : audit_decide(&audit);
         if (!code) {
             if (is_given(options, "json")) print_audit_json(options, &audit); else code = print_audit(&audit);
-            if (!code) code = stopped ? stopped : is_as_by_rule(&audit) ? 0 : EXIT_WORK;
+            const int is_as_by_rule = audit.verdict.is_equal && !audit.refused && !audit.dropped.count;
+            if (!code) code = stopped ? stopped : is_as_by_rule ? 0 : EXIT_WORK;
         }
         if (interrupted)
             print_note("vlmprof: interrupted: %zu of %zu sizes were counted and nothing was saved; run the same "

@@ -20,7 +20,7 @@
 static const struct option_spec BEST_OPTIONS[] = {
     OPTION_GROUP("what to compare"),
     OPTION_LATENCY,
-    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile of latency that must meet the budget"},
+    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "latency percentile that must meet the budget"},
     OPTION_RESAMPLES,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},
     OPTION_AT,
@@ -28,15 +28,88 @@ static const struct option_spec BEST_OPTIONS[] = {
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "latency budget in ms"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "minimum accuracy, such as 0.6"},
     {"most", TEXT, "KNOB", NULL, 0, 0, NULL,
-     "instead of a budget: the measured configuration with the largest value of a numeric knob, such as request_rate, "
-     "that meets every --limit", .needs = "limit", .excludes = "budget_ms min_accuracy"},
+     "instead of a budget: find the configuration with the largest value of a numeric knob, such as request_rate, that "
+     "meets every --limit", .needs = "limit", .excludes = "budget_ms min_accuracy"},
     {"limit", TEXTS, "WHAT:VALUE...", NULL, 0, 0, NULL,
-     "with --most: ttft:MS and e2e:MS, both at the --percentile, and accuracy:SHARE",
+     "with --most: ttft:MS and e2e:MS, both at --percentile, and accuracy:SHARE",
      .excludes = "budget_ms min_accuracy"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
+
+/* ---- limits, and whether a configuration reliably meets them */
+enum { LIMIT_TTFT, LIMIT_E2E, LIMIT_ACCURACY, LIMIT_COUNT };
+enum verdict { KEPT, BROKEN, OPEN };
+static const char *const LIMIT_NAMES[] = {"ttft", "e2e", "accuracy"};
+static const char *const VERDICTS[] = {"yes", "no", "undecided"};
+struct most_row {
+    char configuration[160];
+    double value;
+    vp_estimate values[LIMIT_COUNT];
+    const char *verdict;
+    enum verdict keeps;
+    const struct result_file *file;
+    int64_t requests, enough; /* enough: to decide it, about; 0: not known */
+    int is_growing, looks_broken;
+};
+/* Adds the verdict on one limit. One broken limit decides, so the requests needed are those of the undecided limit that
+ * is first shown to be broken or, if none looks broken, of the last one. */
+static void add_verdict(struct most_row *row, enum verdict one, int looks_broken, size_t enough) {
+    const int64_t needed = enough ? (int64_t)enough : INT64_MAX;
+    const int is_first = row->keeps == KEPT || looks_broken > row->looks_broken,
+              is_more = looks_broken ? needed < row->enough : needed > row->enough;
+    if (one == OPEN && (is_first || (looks_broken == row->looks_broken && is_more))) row->enough = needed;
+    row->looks_broken |= one == OPEN && looks_broken;
+    if (one == BROKEN || row->keeps == KEPT) row->keeps = one;
+}
+/* Judges a time over requests under load, otherwise over samples. */
+static void judge_time(struct most_row *row, int metric, vp_estimate *value, double percentile, double limit) {
+    double *values;
+    size_t count = requests_of(row->file, metric, &values), enough = 0;
+    if (!values) values = resize(NULL, row->file->count + 1, sizeof *values);
+    for (size_t i = 0; i < row->file->count && !knobs_are_loaded(&row->file->knobs); i++)
+        if (isfinite(result_at(row->file, metric, i))) values[count++] = result_at(row->file, metric, i);
+    *value = count ? series_percentile(values, count, percentile) : estimate_none();
+    int meets = value->high <= limit ? 1 : value->low > limit ? -1 : 0;
+    if (percentile > 0 && isfinite(limit)) meets = series_meets(values, count, percentile, limit, &enough);
+    free(values);
+    if (!meets) row->requests = (int64_t)count;
+    if (isfinite(limit)) add_verdict(row, meets > 0 ? KEPT : meets ? BROKEN : OPEN, value->value > limit, enough);
+}
+static void judge_accuracy(struct most_row *row, double limit) {
+    const vp_estimate value = row->values[LIMIT_ACCURACY] = file_accuracy(row->file);
+    if (isfinite(limit))
+        add_verdict(row, value.low >= limit ? KEPT : value.high < limit ? BROKEN : OPEN, value.value < limit, 0);
+}
+/* Without a steady state, no limit is met reliably. */
+static void judge_steadiness(struct most_row *row) {
+    for (size_t i = 0; i < row->file->load_count; i++) row->is_growing |= row->file->loads[i].is_growing > 0;
+    if (row->is_growing && row->keeps == KEPT) row->keeps = OPEN;
+    if (row->keeps != OPEN || row->enough == INT64_MAX) row->enough = 0;
+    row->verdict = VERDICTS[row->keeps];
+}
+/* Judges a configuration under load by --budget_ms and --min_accuracy, by the rule of --most. */
+static void judge_budget(struct most_row *row, const struct result_file *file,
+                         const struct report_settings *settings) {
+    *row = (struct most_row){.file = file};
+    if (knobs_are_loaded(&file->knobs)) {
+        judge_time(row, settings->axis, &row->values[LIMIT_E2E], settings->percentile, settings->budget);
+        judge_accuracy(row, settings->min_accuracy);
+    }
+    judge_steadiness(row);
+}
+static void undecided_text(const struct most_row *row, char out[LINE_BYTES]) {
+    const int is_loaded = knobs_are_loaded(&row->file->knobs);
+    const double runs = (double)row->file->num_runs_per_sample * (double)row->enough / (double)row->requests;
+    if (row->is_growing || !row->enough)
+        snprintf(out, LINE_BYTES, "undecided: %s",
+                 row->is_growing ? "the queue grew until the end" : "a limit is too close to what was measured");
+    else
+        snprintf(out, LINE_BYTES, "undecided: about %lld %s, but you have %lld (--num_%s %.0f)",
+                 (long long)row->enough, is_loaded ? "requests" : "samples", (long long)row->requests,
+                 is_loaded ? "runs_per_sample" : "samples", is_loaded ? ceil(runs) : (double)row->enough);
+}
 
 /* The best configuration and the second best, and the share of the best one's requests that meet the budget. */
 struct pick {
@@ -45,14 +118,13 @@ struct pick {
     double within, within_low, within_high; /* the share and its 95 % interval */
     size_t within_of, within_samples;       /* requests, and the samples that they are of */
 };
-/* The share of requests within the budget: over samples, the mean of each one's share. For T_total each timed run is a
- * request; otherwise each sample is one. Runs of a sample are alike, so only samples count for the interval. */
+/* The share of requests within the budget: over samples, the mean of each one's share. For T_total, and under load,
+ * each timed run is a request; otherwise each sample is one. Runs of a sample are alike, so only samples count for the
+ * interval. */
 static void share_within(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
     const struct result_file *file = &results->files[tradeoff->group->paired[pick->config]];
-    const double *runs = settings->axis == METRIC_TTFT && knobs_are_loaded(&file->knobs) ? file->run_ttft
-                         : settings->axis == METRIC_TOTAL                                ? file->run_total
-                                                                                         : NULL;
+    const double *runs = settings->axis < METRIC_STAGE ? file->run_ms[settings->axis] : NULL;
     const int by_run = runs && file->run_at[file->count];
     const double *values = tradeoff->latency + pick->config * tradeoff->sample_count;
     double *shares = resize(NULL, file->count + tradeoff->sample_count, sizeof *shares);
@@ -99,22 +171,28 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
     double *accuracy = resize(NULL, tradeoff->config_count, 2 * sizeof *accuracy),
            *latency = accuracy + tradeoff->config_count;
     size_t *places = resize(NULL, tradeoff->config_count, sizeof *places), count = 0;
+    struct most_row row;
     uint32_t best;
-    int found = vp_pareto_best(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, settings->budget,
-                               settings->min_accuracy, &best)
-                == VP_OK;
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        judge_budget(&row, &results->files[tradeoff->group->paired[i]], settings);
+        if (row.keeps != KEPT) continue;
+        places[count] = i;
+        latency[count] = tradeoff->at_latency[i];
+        accuracy[count++] = tradeoff->at_accuracy[i];
+    }
+    int found = vp_pareto_best(latency, accuracy, count, settings->budget, settings->min_accuracy, &best) == VP_OK;
     memset(pick, 0, sizeof *pick);
     if (found) {
-        best = (uint32_t)least_experts(results, tradeoff, settings->budget, best);
-        pick->config = best;
-        for (size_t i = 0; i < tradeoff->config_count; i++) {
-            if (i == best) continue;
-            places[count] = i;
-            latency[count] = tradeoff->at_latency[i];
-            accuracy[count++] = tradeoff->at_accuracy[i];
+        pick->config = least_experts(results, tradeoff, settings->budget, places[best]);
+        size_t others = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (places[i] == pick->config) continue;
+            places[others] = places[i];
+            latency[others] = latency[i];
+            accuracy[others++] = accuracy[i];
         }
         pick->has_runner_up =
-            vp_pareto_best(latency, accuracy, count, settings->budget, settings->min_accuracy, &best) == VP_OK;
+            vp_pareto_best(latency, accuracy, others, settings->budget, settings->min_accuracy, &best) == VP_OK;
         if (pick->has_runner_up) pick->runner_up = places[best];
         pick->is_tied = pick->has_runner_up && is_tie(tradeoff, pick->config, pick->runner_up);
         share_within(results, tradeoff, settings, pick);
@@ -174,24 +252,25 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                        const struct report_settings *settings, const struct pick *pick) {
     const vp_bootstrap_point *point = &tradeoff->points[pick->config], *second = &tradeoff->points[pick->runner_up];
     const char *of = percentile_text(settings->percentile), *axis = METRIC_KEYS[settings->axis];
-    char name[80], few[NO_INTERVAL_BYTES],
-        *words = options_text(&results->files[tradeoff->group->paired[pick->config]]);
-    print_plain("%s: the best within %s ms (%s of %s) of %s\n",
-                setting_text(&results->files[tradeoff->group->paired[pick->config]], name),
+    const struct result_file *file = &results->files[tradeoff->group->paired[pick->config]];
+    char name[80], few[NO_INTERVAL_BYTES], *words = options_text(file);
+    print_plain("%s: the best within %s ms (%s of %s) of %s\n", setting_text(file, name),
                 number_plain(settings->budget).text, of, axis, results->files[tradeoff->group->first].dataset_name);
     print_plain("  accuracy    %s\n",
                 number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
     print_plain("  %-4s        %s ms%s%s\n", of,
                 number_estimate(1, point->latency, point->latency_low, point->latency_high).text,
                 no_interval_text(tradeoff, settings->percentile, few)[0] ? "; " : "", few);
-    print_plain("  budget      %s %% of %zu %s of %zu samples within it [%s, %s]", number_percent(pick->within).text,
+    print_plain("  budget      %s %% of %zu %s (%zu samples) within it [%s, %s]", number_percent(pick->within).text,
                 pick->within_of, pick->within_of == pick->within_samples ? "requests" : "timed requests",
                 pick->within_samples, number_percent(pick->within_low).text, number_percent(pick->within_high).text);
-    if (!isfinite(point->within_budget)) print_plain("\n");
+    if (knobs_are_loaded(&file->knobs))
+        print_plain("; met reliably, by the rule of --most\n");
+    else if (!isfinite(point->within_budget)) print_plain("\n");
     else
         print_plain("; the %s meets it in %s %% of %zu resamples; this is the best configuration in %s %%\n", of,
                     number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
-    print_cached(&results->files[tradeoff->group->paired[pick->config]]);
+    print_cached(file);
     if (pick->has_runner_up)
         print_plain("  runner-up   %s: accuracy %s, %s %s ms%s\n",
                     setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
@@ -201,11 +280,11 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
     else
         print_plain("  runner-up   none: no other configuration meets the budget%s\n",
                     isfinite(settings->min_accuracy) ? " and the accuracy" : "");
-    if (results->files[tradeoff->group->paired[pick->config]].is_policy)
+    if (file->is_policy)
         print_plain("  run it      a configuration for each request: vlmprof sweep --choices\n");
-    else if (!results->files[tradeoff->group->paired[pick->config]].is_foreign && words)
+    else if (!file->is_foreign && words)
         print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
-    print_plain("  file        %s\n", results->files[tradeoff->group->paired[pick->config]].path);
+    print_plain("  file        %s\n", file->path);
     free(words);
 }
 static void put_picked(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,
@@ -252,29 +331,34 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,
                               const struct report_settings *settings) {
     size_t fastest = 0;
-    char name[80], more[64] = "";
+    char name[80], more[64] = "", why[LINE_BYTES] = "";
+    struct most_row row;
     for (size_t i = 1; i < tradeoff->config_count; i++)
         if (tradeoff->at_latency[i] < tradeoff->at_latency[fastest]) fastest = i;
     if (isfinite(settings->min_accuracy))
         snprintf(more, sizeof more, " with an accuracy of %.4g", settings->min_accuracy);
+    const struct result_file *file = &results->files[tradeoff->group->paired[fastest]];
+    judge_budget(&row, file, settings);
+    if (row.keeps == OPEN) undecided_text(&row, why);
     return complain(
         EXIT_WORK,
-        "best: none of %zu configurations meets %s ms at the %s of %s%s; the fastest is %s: %s ms, accuracy %.4g",
-        tradeoff->config_count, number_plain(settings->budget).text, percentile_text(settings->percentile),
-        METRIC_KEYS[settings->axis], more, setting_text(&results->files[tradeoff->group->paired[fastest]], name),
-        number_short(tradeoff->at_latency[fastest]).text, tradeoff->at_accuracy[fastest]);
+        "best: none of %zu configurations %smeets %s ms at the %s of %s%s; the fastest is %s: %s ms, accuracy %.4g%s%s",
+        tradeoff->config_count, knobs_are_loaded(&file->knobs) ? "reliably " : "", number_plain(settings->budget).text,
+        percentile_text(settings->percentile), METRIC_KEYS[settings->axis], more, setting_text(file, name),
+        number_short(tradeoff->at_latency[fastest]).text, tradeoff->at_accuracy[fastest], why[0] ? "; " : "", why);
 }
 /* Picks a configuration of a data set. Returns the exit code. */
 static int best_of_group(const struct options *options, const struct results *results, struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct text_list *warnings) {
     const int is_json = is_given(options, "json");
+    const size_t printed = warnings->count;
     struct pick pick;
     int code;
     if (results->files[tradeoff->group->first].synthetic)
         text_list_add(warnings, "synthetic weights: latency is real, accuracy is not");
     if (!tradeoff->reason[0] && accuracies_are_equal(tradeoff))
         text_list_add(warnings, "all accuracies are equal: the fastest was chosen");
-    for (size_t i = 0; i < warnings->count; i++) print_note("vlmprof: %s\n", warnings->items[i]);
+    for (size_t i = printed; i < warnings->count; i++) print_note("vlmprof: %s\n", warnings->items[i]);
     if (tradeoff->reason[0]) return complain(EXIT_INPUT, "best: %s", tradeoff->reason);
     if (!can_pick_best(results, tradeoff, settings, &pick)) {
         code = is_json ? put_pick(results, tradeoff, settings, NULL, warnings) : 0;
@@ -284,21 +368,7 @@ static int best_of_group(const struct options *options, const struct results *re
     print_pick(results, tradeoff, settings, &pick);
     return 0;
 }
-/* ---- --most: the largest value of a knob that keeps all limits, as measured */
-enum { LIMIT_TTFT, LIMIT_E2E, LIMIT_ACCURACY, LIMIT_COUNT };
-enum verdict { KEPT, BROKEN, OPEN };
-static const char *const LIMIT_NAMES[] = {"ttft", "e2e", "accuracy"};
-static const char *const VERDICTS[] = {"yes", "no", "undecided"};
-struct most_row {
-    char configuration[160];
-    double value;
-    vp_estimate values[LIMIT_COUNT];
-    const char *verdict;
-    enum verdict keeps;
-    const struct result_file *file;
-    int64_t requests, enough; /* enough: to decide it, about; 0: not known */
-    int is_growing;
-};
+/* ---- --most: the largest value of a knob that meets all limits, as measured */
 static int read_limits(const struct option_value *list, double limits[LIMIT_COUNT]) {
     for (int i = 0; i < LIMIT_COUNT; i++) limits[i] = (double)NAN;
     for (size_t i = 0; i < list->count; i++) {
@@ -320,43 +390,10 @@ static int read_limits(const struct option_value *list, double limits[LIMIT_COUN
     }
     return 0;
 }
-/* Sets a time over requests under load, otherwise over samples. Returns whether it keeps the limit. */
-static enum verdict set_time(struct most_row *row, int which, double percentile, double limit) {
-    const int metric = which == LIMIT_TTFT ? METRIC_TTFT : METRIC_TOTAL;
-    double *values;
-    size_t count = requests_of(row->file, metric, &values), enough = 0;
-    if (!values) values = resize(NULL, row->file->count + 1, sizeof *values);
-    for (size_t i = 0; i < row->file->count && !knobs_are_loaded(&row->file->knobs); i++)
-        if (isfinite(result_at(row->file, metric, i))) values[count++] = result_at(row->file, metric, i);
-    const vp_estimate value = row->values[which] = count ? series_percentile(values, count, percentile)
-                                                         : estimate_none();
-    int meets = value.high <= limit ? 1 : value.low > limit ? -1 : 0;
-    if (percentile > 0 && isfinite(limit)) meets = series_meets(values, count, percentile, limit, &enough);
-    free(values);
-    if (isfinite(limit) && !meets) {
-        row->requests = (int64_t)count;
-        if (row->enough < (int64_t)enough) row->enough = (int64_t)enough;
-    }
-    return meets > 0 ? KEPT : meets ? BROKEN : OPEN;
-}
-static enum verdict accuracy_keeps(vp_estimate value, double limit) {
-    return value.low >= limit ? KEPT : value.high < limit ? BROKEN : OPEN;
-}
 static int by_value(const void *left, const void *right) {
     const struct most_row *a = left, *b = right;
     if (a->keeps != b->keeps && (a->keeps == KEPT || b->keeps == KEPT)) return a->keeps == KEPT ? -1 : 1;
     return a->value > b->value ? -1 : a->value < b->value;
-}
-static void say_undecided(struct document *document, const struct most_row *row) {
-    const char *what = knobs_are_loaded(&row->file->knobs) ? "requests" : "samples";
-    const double runs = (double)row->file->num_runs_per_sample * (double)row->enough / (double)row->requests;
-    if (row->is_growing || !row->enough)
-        document_text(document, BLOCK_LINE, "%s: undecided: %s", row->configuration,
-                      row->is_growing ? "the queue grew until the end" : "a limit is too close to what was measured");
-    else
-        document_text(document, BLOCK_LINE, "%s: undecided: about %lld %s needed, you have %lld (--num_%s %.0f)",
-                      row->configuration, (long long)row->enough, what, (long long)row->requests,
-                      *what == 'r' ? "runs_per_sample" : "samples", *what == 'r' ? ceil(runs) : (double)row->enough);
 }
 static int print_most(const struct options *options, const struct most_row *rows, size_t count, const char *knob,
                       const struct text_list *warnings) {
@@ -376,9 +413,21 @@ static int print_most(const struct options *options, const struct most_row *rows
     struct document document = {NULL, 0, NULL};
     vp_json_writer writer;
     if (!is_given(options, "json")) {
+        struct text_buffer limits = {NULL, 0, 0};
+        for (size_t i = 0; i < opt(options, "limit")->count; i++)
+            text_add_format(&limits, " %s", opt(options, "limit")->items[i]);
+        if (rows->keeps == KEPT)
+            document_text(&document, BLOCK_LINE, "%s: the largest %s that reliably meets%s (%s of the times)",
+                          rows->configuration, knob, limits.data, percentile);
         document_add_table(&document, &table);
-        document_text(&document, BLOCK_LINE, "%s of the times, with 95 %% intervals", percentile);
-        for (size_t i = 0; i < count; i++) if (rows[i].keeps == OPEN) say_undecided(&document, &rows[i]);
+        document_text(&document, BLOCK_LINE, "times are %s values, with 95 %% intervals", percentile);
+        for (size_t i = 0; i < count; i++) {
+            char text[LINE_BYTES];
+            if (rows[i].keeps != OPEN) continue;
+            undecided_text(&rows[i], text);
+            document_text(&document, BLOCK_LINE, "%s: %s", rows[i].configuration, text);
+        }
+        free(limits.data);
         return print_document(&document);
     }
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
@@ -394,17 +443,6 @@ static int numeric_knob(const struct result_file *file, int knob, double *value)
     if (knob < KNOB_COUNT && knob_is_set(&file->knobs, knob)) knob_value_text(&file->knobs, knob, text);
     return vp_number_parse(text, strlen(text), value) == VP_OK;
 }
-static int complain_of_most(const char *name, const struct result_file *file) {
-    struct text_buffer names = {NULL, 0, 0};
-    double value;
-    for (int knob = 0; knob < KNOB_COUNT; knob++)
-        if (KNOBS[knob].key && numeric_knob(file, knob, &value))
-            text_add_format(&names, "%s%s", names.bytes ? ", " : "", KNOBS[knob].key);
-    complain(EXIT_USAGE, "--most %.60s: %.300s has no numeric knob of this name; it has %s", name, file->path,
-             names.bytes ? names.data : "none");
-    free(names.data);
-    return EXIT_USAGE;
-}
 static int most_of_group(const struct options *options, const struct results *results,
                          const struct result_group *group, const struct report_settings *settings,
                          const struct text_list *warnings) {
@@ -417,20 +455,14 @@ static int most_of_group(const struct options *options, const struct results *re
         const struct result_file *file = &results->files[group->first + i];
         struct most_row *row = &rows[i];
         row->file = file;
-        if (!numeric_knob(file, knob, &row->value)) code = complain_of_most(name, file);
+        if (!numeric_knob(file, knob, &row->value)) 
+            code = results_complain_of_value(results, "--most", name, strlen(name), knob);
         report_full_name(results, file, row->configuration);
-        row->values[LIMIT_ACCURACY] = file_accuracy(file);
-        for (int k = 0; k < LIMIT_COUNT; k++) {
-            const enum verdict one = k == LIMIT_ACCURACY ? accuracy_keeps(row->values[k], limits[k])
-                                                         : set_time(row, k, settings->percentile, limits[k]);
-            if (isfinite(limits[k]) && (one == BROKEN || row->keeps == KEPT)) row->keeps = one;
-        }
-        for (size_t k = 0; k < file->load_count; k++) row->is_growing |= file->loads[k].is_growing > 0;
-        if (row->is_growing && row->keeps == KEPT) row->keeps = OPEN;
-        if (row->keeps != OPEN) row->enough = 0;
-        row->verdict = VERDICTS[row->keeps];
+        judge_time(row, METRIC_TTFT, &row->values[LIMIT_TTFT], settings->percentile, limits[LIMIT_TTFT]);
+        judge_time(row, METRIC_TOTAL, &row->values[LIMIT_E2E], settings->percentile, limits[LIMIT_E2E]);
+        judge_accuracy(row, limits[LIMIT_ACCURACY]);
+        judge_steadiness(row);
     }
-    for (size_t i = 0; i < warnings->count && !code; i++) print_note("vlmprof: %s\n", warnings->items[i]);
     if (!code) {
         qsort(rows, group->count, sizeof *rows, by_value);
         code = print_most(options, rows, group->count, name, warnings);
@@ -453,6 +485,7 @@ static int best_of_results(const struct options *options, struct report_settings
     for (size_t i = 0; i < results.notes.count; i++)
         if (results.notes.items[i] != results.repeats && results.notes.items[i] != results.unnamed)
             text_list_copy(&warnings, results.notes.items[i]);
+    for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
     group = group_of_options(&results, options, &code);
     if (!code) {
         if (is_given(options, "most")) code = most_of_group(options, &results, group, settings, &warnings);
@@ -460,8 +493,7 @@ static int best_of_results(const struct options *options, struct report_settings
             tradeoff_make(&tradeoff, &results, group, settings);
             code = best_of_group(options, &results, &tradeoff, settings, &warnings);
         }
-    } else
-        for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
+    }
     text_list_free(&warnings);
     tradeoff_free(&tradeoff);
     results_free(&results);

@@ -18,7 +18,7 @@ static const struct option_spec POLICY_OPTIONS[] = {
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL,
      "latency budget in ms; without it, the gain is shown for a range of mean budgets"},
     {"budget", CHOICE, "WHAT", "mean", 0, 0, "mean each p95",
-     "what must not exceed --budget_ms: the mean latency, that of each sample, or the P95", .needs = "budget_ms"},
+     "what must not exceed --budget_ms: the mean latency, each sample's latency, or the P95", .needs = "budget_ms"},
     {"by", TEXTS, "FIELD...", NULL, 0, 0, NULL,
      "fit a lookup table to fields that are known before a request: record fields (kind, difficulty, ...), or "
      "image_pixels, aspect, text_tokens, image_tokens (at the largest image setting); numbers are split at quantiles"},
@@ -29,7 +29,7 @@ static const struct option_spec POLICY_OPTIONS[] = {
      "was the promise kept? Takes results of sweep --choices, which measures the policy and the best single "
      "configuration in turn; exit 1 if not", .needs = "budget_ms"},
     {"overhead_ms", REAL, "MS", "0", 0, 1000000, NULL,
-     "time that choosing takes, added to every request except those of static and mixture"},
+     "time that a choice takes, added to every request except for static and mixture"},
     {"folds", COUNT, "K", "5", 2, 20, NULL, "cross-validation folds for static, mixture and lookup"},
     OPTION_LATENCY,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},
@@ -129,7 +129,7 @@ static int run_command(const struct options *options) {
 const struct command command_policy = {
     "policy",
     "DIR... [--budget_ms MS] [--by FIELD...] [--choices FILE...] [--check DIR...]",
-    "find out what choosing a configuration for each sample can gain over the best single one",
+    "find out how much choosing a configuration for each sample can gain over the best single one",
     "vlmprof policy results --budget_ms 250 --by kind image_pixels\n"
     "  vlmprof policy results --budget_ms 250 --by kind --output_dir policy",
     SIZE_MAX,

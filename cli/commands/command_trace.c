@@ -221,7 +221,8 @@ static void print_trace_summary(const struct trace_tables *tables) {
         print_plain("not read  %lld events that begin or end a slice (B, E): only complete events (X) are read\n",
                     (long long)trace->pairs);
     if (trace->unknown.count)
-        print_plain("unknown   categories counted as host operations: %lu (--json lists them)\n",
+        print_plain("unknown   categories: %lu (--json lists them); slices on a stream count as kernels, others as "
+                    "host operations\n",
                     (unsigned long)trace->unknown.count);
     if (tables->repeated_ids)
         print_plain("ids       of %lld device slice%s occur in several processes, so no operation is assigned to "

@@ -462,7 +462,7 @@ static void become_policy(struct plan *plan, const struct choices *choices) {
 static int plan_choose(const struct model *model, struct plan *plan) {
     struct choices choices;
     if (plan->set_count > 1)
-        return complain(EXIT_USAGE, "--choices needs a single --data file: its lines name samples by their ids");
+        return complain(EXIT_USAGE, "--choices needs a single --data file: its lines name samples by id");
     const int code = read_choices(model, plan, &choices);
     if (!code) become_policy(plan, &choices);
     FREE_ALL(choices.of, choices.overhead_ms);
@@ -514,7 +514,7 @@ int plan_make(const struct model *model, struct plan *plan) {
         if (dataset->new_tokens > plan->new_tokens) plan->new_tokens = dataset->new_tokens;
         for (size_t k = 0; k < i && !follows; k++)
             if (!strcmp(dataset->task, plan->sets[k].task))
-                return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders",
+                return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into separate folders",
                                 plan->sets[k].path, dataset->path, dataset->task);
     }
     code = plan_grid(model, plan);

@@ -138,7 +138,9 @@ static void stack_rows(const struct stack *stack, const char *caption) {
         if (px > longest) longest = px;
     }
     figure_open(stack->out, caption,
-                "Bar: one configuration. Its parts are means over the samples; the number is mean T_total, ms.", 1);
+                stack->report->loads.count ? "Bar: one configuration. Its parts are means over the requests under "
+                                             "load; the number is mean T_total, ms."
+                : "Bar: one configuration. Its parts are means over the samples; the number is mean T_total, ms.", 1);
     stack_legend(stack);
     plot_open(&plot, stack->out, caption, PLOT_WIDE, (double)stack->count * ROW_PX + 50);
     plot.x = scale_make(span, 0, fmin(longest, plot.width / 2), plot.width - 64); /* names take at most half */

@@ -50,15 +50,12 @@ static struct load_line_of *lines_of(const struct load_rows *rows, size_t *line_
         qsort((void *)lines[i].rows, lines[i].count, sizeof *lines[i].rows, by_load);
     return lines;
 }
-static vp_estimate value_at(const struct load_row *row, size_t offset, int is_estimate) {
-    vp_estimate value = estimate_none();
-    memcpy(&value, (const char *)row + offset, is_estimate ? sizeof value : sizeof value.value);
-    return value;
+static vp_estimate value_at(const struct load_row *row, size_t offset) {
+    return *(const vp_estimate *)(const void *)((const char *)row + offset);
 }
-/* Draws a number of the rows, at this offset: a vp_estimate, or a double without an interval. */
+/* Draws the estimate at this offset of the rows. */
 static void draw_lines(struct text_buffer *out, const struct load_line_of *lines, size_t line_count, size_t offset,
-                       int is_estimate, const char *caption, const char *note, const char *x_label,
-                       const char *y_label) {
+                       const char *caption, const char *note, const char *x_label, const char *y_label) {
     struct span x_span = span_none(), y_span = span_none();
     struct plot plot;
     const size_t shown = line_count < SERIES_GREY ? line_count : SERIES_GREY;
@@ -66,7 +63,7 @@ static void draw_lines(struct text_buffer *out, const struct load_line_of *lines
     span_add(&y_span, 0);
     for (size_t i = 0; i < shown; i++)
         for (size_t k = 0; k < lines[i].count; k++) {
-            const vp_estimate value = value_at(lines[i].rows[k], offset, is_estimate);
+            const vp_estimate value = value_at(lines[i].rows[k], offset);
             if (!isfinite(value.value)) continue;
             span_add(&x_span, load_of(lines[i].rows[k]));
             span_add_estimate(&y_span, value);
@@ -84,7 +81,7 @@ static void draw_lines(struct text_buffer *out, const struct load_line_of *lines
         colour_open(out, COLOUR_SERIES, (int)i, 0);
         for (size_t k = 0; k < lines[i].count; k++) {
             const struct load_row *row = lines[i].rows[k];
-            const vp_estimate value = value_at(row, offset, is_estimate);
+            const vp_estimate value = value_at(row, offset);
             char title[240];
             if (!isfinite(value.value)) continue;
             const double x = scale_place(&plot.x, load_of(row)), y = scale_place(&plot.y, value.value);
@@ -104,13 +101,13 @@ void page_loads(struct text_buffer *out, const struct report *report) {
     static const char time[] = "Times are measured from when a request was due. Whiskers: 95 % interval, where there "
                                "are enough independent requests for one. Pale marks: the queue grew until the end.",
                       answers[] = "Whiskers: 95 % interval. Pale marks: the queue grew until the end.";
-    static const struct { size_t offset; int is_estimate; const char *caption, *label, *note; } plots[] = {
-        {offsetof(struct load_row, ttft_p50), 1, "P50 of TTFT", "TTFT, ms", time},
-        {offsetof(struct load_row, ttft_p95), 1, "P95 of TTFT", "TTFT, ms", time},
-        {offsetof(struct load_row, total_p50), 1, "P50 of T_total (E2E)", "T_total, ms", time},
-        {offsetof(struct load_row, total_p95), 1, "P95 of T_total (E2E)", "T_total, ms", time},
-        {offsetof(struct load_row, accuracy), 1, "Accuracy", "accuracy", answers},
-        {offsetof(struct load_row, correct), 0, "Correct answers per second", "correct answers/s",
+    static const struct { size_t offset; const char *caption, *label, *note; } plots[] = {
+        {offsetof(struct load_row, ttft_p50), "P50 of TTFT", "TTFT, ms", time},
+        {offsetof(struct load_row, ttft_p95), "P95 of TTFT", "TTFT, ms", time},
+        {offsetof(struct load_row, total_p50), "P50 of T_total (E2E)", "T_total, ms", time},
+        {offsetof(struct load_row, total_p95), "P95 of T_total (E2E)", "T_total, ms", time},
+        {offsetof(struct load_row, accuracy), "Accuracy", "accuracy", answers},
+        {offsetof(struct load_row, correct), "Correct answers per second", "correct answers/s",
          "Pale marks: the queue grew until the end."}};
     const struct table loads = load_table(&report->loads);
     size_t line_count;
@@ -120,8 +117,7 @@ void page_loads(struct text_buffer *out, const struct report *report) {
     page_section_open(out, "load", "Under load");
     text_add_string(out, "<div class=\"grid\">");
     for (size_t i = 0; i < sizeof plots / sizeof *plots; i++)
-        draw_lines(out, lines, line_count, plots[i].offset, plots[i].is_estimate, plots[i].caption,
-                   plots[i].note,
+        draw_lines(out, lines, line_count, plots[i].offset, plots[i].caption, plots[i].note,
                    is_open ? "requests per second" : "requests in flight", plots[i].label);
     text_add_string(out, "</div>");
     page_table_of(out, "Under load, over requests", &loads);

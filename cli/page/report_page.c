@@ -31,10 +31,10 @@ void page_groups(struct text_buffer *out, const struct report *report, const cha
 /* ---- glossary and tables */
 enum { TABLE_ROWS_OPEN = 24 }; /* a longer table is folded */
 static void page_table(struct text_buffer *out, const struct report *report) {
-    page_folded_open(out, "table", "All configurations", "One row each. Click a column head to sort.",
+    page_folded_open(out, "table", "All configurations", "One row each. Click a column header to sort.",
                      report->results->count <= TABLE_ROWS_OPEN);
-    text_add_string(out, "<p class=\"soft\">Times are medians over the samples in ms, except P95. Accuracy is the "
-                         "mean. Brackets: 95 % intervals.</p>\n");
+    page_add(out, "<p class=\"soft\">Times are medians over the %s in ms, except P95. Accuracy is the mean. Brackets: "
+                  "95 %% intervals.</p>\n", report->loads.count ? "requests under load" : "samples");
     for (size_t group = 0; group < report->results->group_count; group++) {
         const struct table table = latency_table(report, group, 1);
         page_set_open(out, report->results, group);
@@ -194,7 +194,7 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
         {"tier", "image size: low, medium and high allow progressively more crops of an image"},
         {"k, top_k", "experts that each token is sent to"},
         {"b, blocks", "active decoder blocks"},
-        {"P50, P95, P99", "percentiles over the samples: half, 95 %, 99 % of them took no longer"},
+        {"P50, P95, P99", "percentiles over samples, or requests under load: half, 95 %, 99 % of them took no longer"},
         {"[low, high]", "95 % interval"},
         {"Pareto front", "the configurations that no other configuration beats in both latency and accuracy"},
         {"member", "share of the resamples in which a configuration is on the front"},

@@ -48,8 +48,8 @@ double run_spread_of(const struct result_file *file) {
     for (size_t i = 0; i < file->count; i++) {
         size_t runs = file->run_at[i + 1] - file->run_at[i];
         if (runs < 2) continue;
-        scratch[count++] = vp_statistics_std(file->run_total + file->run_at[i], runs)
-                           / vp_statistics_mean(file->run_total + file->run_at[i], runs)
+        const double *values = file->run_ms[METRIC_TOTAL] + file->run_at[i];
+        scratch[count++] = vp_statistics_std(values, runs) / vp_statistics_mean(values, runs)
                            * sqrt((double)runs / (double)(runs - 1));
     }
     spread = median_of(scratch, count).value;
@@ -76,11 +76,13 @@ static void decompose_stage(struct decomposition *decomposition, int stage, doub
                                 ? file->part_ms[stage][part] / file->kernel_device_ms[stage]
                                 : (double)NAN;
 }
-/* Under load, percentiles are over requests. */
+/* Under load, all statistics are over requests. */
 static void decompose_requests(struct decomposition *decomposition, int metric) {
     double *values;
     const size_t count = requests_of(decomposition->file, metric, &values);
     if (count) {
+        decomposition->counts[metric] = count;
+        decomposition->mean[metric] = vp_statistics_mean(values, count);
         decomposition->p50[metric] = series_percentile(values, count, 50);
         decomposition->p95[metric] = series_percentile(values, count, 95).value;
         decomposition->p99[metric] = series_percentile(values, count, 99).value;

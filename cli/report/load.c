@@ -46,7 +46,7 @@ static void add_row(const struct results *results, const struct result_file *fil
     row->offered = due / seconds;
     row->completed = completed / seconds;
     row->in_flight = in_flight / seconds;
-    row->correct = row->completed * row->accuracy.value;
+    row->correct = (vp_estimate){row->completed * row->accuracy.value, (double)NAN, (double)NAN};
 }
 struct load_rows load_rows_make(const struct results *results, load_namer *name) {
     struct load_rows rows = {NULL, 0};
@@ -67,7 +67,7 @@ static const struct table_column LOADS[] = {
     {CELL_ESTIMATE(struct load_row, total_p95), "T_total_p95", "P95", .range_key = "T_total_p95_interval",
      .is_measured = 1},
     {CELL_ESTIMATE(struct load_row, accuracy), "accuracy", "accuracy", .range_key = "accuracy_interval"},
-    {CELL(struct load_row, correct), "correct_per_s", "correct/s", .is_measured = 1},
+    {CELL(struct load_row, correct.value), "correct_per_s", "correct/s", .is_measured = 1},
     {CELL(struct load_row, requests), "requests", "requests"},
     {CELL(struct load_row, failed), "failed", "failed"},
     {CELL(struct load_row, growing), "growing_blocks", NULL},
@@ -76,18 +76,7 @@ static const struct table_column LOADS[] = {
 struct table load_table(const struct load_rows *rows) {
     return (struct table)TABLE(LOADS, rows->items, rows->count, NULL, 0);
 }
-static void find_tails(const struct load_rows *rows, struct text_list *findings) {
-    enum { SHOWN = 8 };
-    struct text_buffer text = {NULL, 0, 0};
-    for (size_t i = 0; i < rows->count && i < SHOWN; i++)
-        text_add_format(&text, "%s%s %s%s", i ? ", " : "", rows->items[i].configuration,
-                        number_measured(rows->items[i].ttft_p95.value, (double)NAN, (double)NAN).text,
-                        rows->items[i].growing ? " (the queue grew)" : "");
-    if (text.bytes) text_list_add(findings, "P95 of TTFT under load, ms: %s", text.data);
-    free(text.data);
-}
 void load_find(const struct load_rows *rows, struct text_list *findings) {
-    find_tails(rows, findings);
     for (size_t i = 0; i < rows->count; i++) {
         const struct load_row *row = &rows->items[i];
         if (row->growing)

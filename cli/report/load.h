@@ -9,8 +9,8 @@
 struct load_row {
     const struct result_file *file;
     char configuration[160];
-    vp_estimate ttft_p50, ttft_p95, total_p50, total_p95, accuracy;
-    double offered, completed, in_flight, correct; /* requests/s; mean number; completed x accuracy */
+    vp_estimate ttft_p50, ttft_p95, total_p50, total_p95, accuracy, correct; /* correct/s: completed x accuracy */
+    double offered, completed, in_flight; /* requests/s; mean number */
     /* requests: measured or failed; in_blocks: those of blocks that ended; growing: blocks; waiting: most of them */
     int64_t requests, in_blocks, failed, late, waiting, growing, others, blocks;
 };

@@ -176,10 +176,10 @@ static int request_of_row(const struct result_file *file, size_t row, int32_t ex
 /* The mean |error| of a normal distribution, as a share of the mean of a sample's runs. NaN with fewer than two. */
 static double run_noise(const struct result_file *file, size_t row) {
     size_t first = file->run_at ? file->run_at[row] : 0, count = file->run_at ? file->run_at[row + 1] - first : 0;
-    double mean, sum = 0;
     if (count < 2) return (double)NAN;
-    mean = vp_statistics_mean(file->run_total + first, count);
-    for (size_t i = 0; i < count; i++) sum += (file->run_total[first + i] - mean) * (file->run_total[first + i] - mean);
+    const double *runs = file->run_ms[METRIC_TOTAL] + first, mean = vp_statistics_mean(runs, count);
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) sum += (runs[i] - mean) * (runs[i] - mean);
     return mean > 0 ? sqrt(2 / 3.14159265358979324 * sum / (double)(count - 1) / (double)count) / mean : (double)NAN;
 }
 static void measure_noise(struct measurements *measurements, const struct result_file *file, size_t row) {
@@ -231,8 +231,8 @@ static int number_experts(int64_t num_experts, const struct results *results, in
                                         "separately",
                             results->files[knobs_are_dense(&file->knobs) ? i : 0].path);
         if (file->expert_count > 0 && said > 0 && file->expert_count != said)
-            return complain(EXIT_USAGE, "%s comes from a model with %lld experts, but other files from one with %lld: "
-                                        "fit them separately",
+            return complain(EXIT_USAGE, "%s comes from a model with %lld experts, but other files come from one with "
+                                        "%lld: fit them separately",
                             file->path, (long long)file->expert_count, (long long)said);
         if (file->expert_count > 0) said = file->expert_count;
     }
@@ -304,7 +304,7 @@ static int check_columns(const struct results *results) {
     }
     if (missing.bytes)
         code = complain(EXIT_INPUT, "%s: a latency model needs T_LLM_prefill, output_tokens, actual_vision_tokens, "
-                                    "actual_num_crops, input_text_tokens and total_sequence_length of its samples; "
+                                    "actual_num_crops, input_text_tokens and total_sequence_length for each sample; "
                                     "missing: %s%s",
                         results->files[0].path, missing.data,
                         results->files[0].is_foreign ? "" : " (was it measured with --timing off?)");

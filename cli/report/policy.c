@@ -180,7 +180,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_format(&line, "An oracle would beat the best static by %s points within ", points_text(oracle).text);
         add_budget(report, part->budget_ms, &line);
         add_luck(luck, report->data->sample_count, &line);
-        text_add_string(&line, "; --by FIELD fits a lookup to what is known about a sample.");
+        text_add_string(&line, "; --by FIELD fits a lookup to known properties of a sample.");
     } else {
         const char *says = lookup->gain_high < 0 ? "loses to the best static:"
                            : lookup->gain_low > 0 ? "beats the best static by"
@@ -390,7 +390,7 @@ void policy_document(const struct policy_report *report, struct document *docume
     else {
         const struct table table = TABLE(POLICIES, report->parts->rows, report->parts->row_count, NULL, 0);
         document_text(document, BLOCK_HEADING, "%zu samples, %zu configurations, %s of %s at most %s ms; "
-                                               "cross-validated, but for the oracle",
+                                               "cross-validated, except for the oracle",
                       report->data->sample_count, report->data->config_count,
                       BUDGET_WORDS[report->settings->options.budget], METRIC_KEYS[report->settings->axis],
                       number_plain(report->parts->budget_ms).text);

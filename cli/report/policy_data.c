@@ -228,7 +228,7 @@ int policy_data_read(const struct results *results, const struct result_group *g
             data->configs[data->config_count++] = group->paired[c];
     find_samples(data);
     if (!data->sample_count)
-        return complain(EXIT_INPUT, "policy: no sample that all configurations have was answered by any of them");
+        return complain(EXIT_INPUT, "policy: no configuration answered any sample that all of them have");
     read_outcomes(data, settings->axis);
     if (!data->config_count)
         return complain(EXIT_USAGE, "policy: no sample has an accuracy and a %s", METRIC_KEYS[settings->axis]);

@@ -187,19 +187,17 @@ static void warn_of_units(struct report *report) {
                       most, wrong, report->results->count);
 }
 static void warn_of_samples(struct report *report) {
-    size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0;
+    size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0, several = 0, samples = 0;
     double worst = 1, most_images = 0;
-    size_t several = 0, samples = 0;
+    const char *counted = knobs_are_loaded(&report->results->files[0].knobs) ? "requests" : "samples";
     for (size_t i = 0; i < report->results->count; i++) {
         const struct decomposition *decomposition = &report->items[i];
         if (decomposition->file->count < least) least = decomposition->file->count;
         p95 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 95);
         p99 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 99);
         open += decomposition->closure < 0.99;
-        unequal +=
-            decomposition->counts[METRIC_TTFT] && !knobs_are_loaded(&decomposition->file->knobs)
-                ? decomposition->file->count - decomposition->counts[METRIC_TOTAL]
-                : 0;
+        if (decomposition->counts[METRIC_TTFT] && !knobs_are_loaded(&decomposition->file->knobs))
+            unequal += decomposition->file->count - decomposition->counts[METRIC_TOTAL];
         if (decomposition->closure < worst) worst = decomposition->closure;
         samples += decomposition->file->count;
         for (size_t k = 0; k < decomposition->file->count; k++) {
@@ -214,8 +212,8 @@ static void warn_of_samples(struct report *report) {
     if (p95 || p99) {
         char more[64] = "";
         if (p95) snprintf(more, sizeof more, ", P95 in %zu (below 60)", p95);
-        text_list_add(&report->warnings, "few samples: P99 is close to the largest value in %zu of %zu configurations "
-                                         "(below 300 samples)%s", p99, report->results->count, more);
+        text_list_add(&report->warnings, "few %s: P99 is close to the largest value in %zu of %zu configurations "
+                                         "(below 300 %s)%s", counted, p99, report->results->count, counted, more);
     }
     if (several)
         text_list_add(&report->warnings, "%zu of %zu measured samples have several images, up to %.0f: their vision "

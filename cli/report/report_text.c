@@ -162,8 +162,9 @@ static void write_latencies(struct document *document, const struct report *repo
     int has_intervals = 0;
     const struct table table = latency_table(report, SIZE_MAX, 0);
     for (size_t i = 0; i < results->count; i++) has_intervals |= isfinite(report->items[i].p50[METRIC_TOTAL].low);
-    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples%s%s",
-                  report->loads.count ? ", but T_total and TTFT over requests under load" : "",
+    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over %s%s",
+                  report->loads.count == results->count ? "requests" : report->loads.count
+                  ? "samples, under load over requests" : "samples",
                   has_intervals ? " [95 % interval]" : "");
     document_add_table(document, &table);
     if (is_served) {
@@ -220,12 +221,12 @@ static void write_outside(struct document *document, const struct report *report
         const struct curve *curve = &report->curves.items[i];
         if (strcmp(curve->name, "image")) continue;
         if (!isfinite(curve->slope.value)) {
-            document_text(document, BLOCK_LINE, "%s: no line over image tokens: %s%s", curve->label,
+            document_text(document, BLOCK_LINE, "%s: no fit against image tokens: %s%s", curve->label,
                           curve->bin_count == 1 ? "all images have the same number: " : "too few samples",
                           curve->bin_count == 1 ? number_plain(curve->bins[0].x).text : "");
             continue;
         }
-        document_text(document, BLOCK_LINE, "%s: %s ms fixed + %s ms per image token (line through %zu samples, R2 %s)",
+        document_text(document, BLOCK_LINE, "%s: %s ms fixed + %s ms per image token (fit to %zu samples, R2 %s)",
                       curve->label,
                       number_measured(curve->intercept.value, curve->intercept.low, curve->intercept.high).text,
                       number_measured(curve->slope.value, curve->slope.low, curve->slope.high).text, curve->count,
@@ -367,8 +368,8 @@ static const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
                ? "above a roof: some of the counted bytes came from caches, not memory, or the given roof is lower "
                  "than the device's"
-               : "above a roof: some of the counted bytes came from caches, not memory, and these roofs are what "
-                 "larger stages reach, not the device's limits";
+               : "above a roof: some of the counted bytes came from caches, not memory, and these roofs come from "
+                 "larger stages, so they are not the device's limits";
 }
 /* A rate as a share of a roof. If the roof is the best stage itself, that stage is marked, not shown as 100 %. */
 static struct number_text roof_share(const struct report *report, double rate, double roof) {
@@ -424,8 +425,8 @@ static void write_curves(struct document *document, const struct report *report,
         if (report->curves.items[i].group != group) continue;
         if (!list) {
             document_text(document, BLOCK_HEADING,
-                          "E1: scaling of %s: ms against the quantity that should determine it, straight-line fits "
-                          "[95 %% interval]",
+                          "E1: scaling of %s: ms against the quantity that should determine it, linear fits [95 %% "
+                          "interval]",
                           report->results->files[report->results->groups[group].first].dataset_name);
             list = document_table(document, "latency|against|of|slope|unit|at 0, ms|R2|points");
         }
@@ -474,13 +475,13 @@ static void write_front(struct document *document, const struct report *report, 
                 : "of these files");
     else if (!few[0])
         document_text(document, BLOCK_LINE,
-                      "member: how often the configuration is on the front in %zu resamples of the samples, at most "
-                      "%s %%, because %zu samples cannot show more",
+                      "member: how often the configuration is on the front in %zu resamples of the samples, at most %s "
+                      "%%, the most that %zu samples can show",
                       report->settings.resamples,
                       number_percent((double)tradeoff->sample_count / (double)(tradeoff->sample_count + 1)).text,
                       tradeoff->sample_count);
     document_text(document, BLOCK_LINE,
-                  "equal points: configurations with exactly this latency and accuracy; *: a shorter front: each "
+                  "equal points: configurations with exactly this latency and accuracy; *: a shorter front; each "
                   "configuration is within %s ms and %g point of one of these",
                   number_short(tradeoff->epsilon_latency).text, 100 * EPSILON_ACCURACY);
     if (few[0]) document_text(document, BLOCK_LINE, "%s; members are unknown", few);
@@ -509,7 +510,7 @@ static void write_near_front(struct document *document, const struct report *rep
         if (!(point->membership * (double)(tradeoff->sample_count + 1) > 1.001 && point->membership >= 0.05)
             || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
         if (!table) {
-            document_text(document, BLOCK_LINE, "not on the front, but possibly on it");
+            document_text(document, BLOCK_LINE, "not on the front, but on it in some resamples");
             snprintf(head, sizeof head, "configuration|%s|accuracy|member %%", TERMS[report->settings.axis].unit);
             table = document_table(document, head);
         }
@@ -660,8 +661,9 @@ static void write_pruning(struct document *document, const struct report *report
     document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
                   report->results->files[tradeoff->group->first].dataset_name);
     document_text(document, BLOCK_LINE,
-                  "points: accuracy minus that without pruning, and minus that with equally many random tokens (within "
-                  "5 %%), paired over %zu samples, with 95 %% intervals; prefill: speedup factor, including prune",
+                  "points: accuracy minus that without pruning, and minus that with the same number of random tokens "
+                  "(within 5 %%), paired over %zu samples, with 95 %% intervals; prefill: speedup factor, including "
+                  "prune",
                   tradeoff->sample_count);
     document_add_table(document, &table);
 }

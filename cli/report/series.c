@@ -6,7 +6,7 @@
 #include <math.h>
 
 size_t requests_of(const struct result_file *file, int metric, double **out) {
-    const double *values = metric == METRIC_TOTAL ? file->run_total : metric == METRIC_TTFT ? file->run_ttft : NULL;
+    const double *values = metric < METRIC_STAGE ? file->run_ms[metric] : NULL;
     size_t count = 0, runs = 0;
     *out = NULL;
     if (!knobs_are_loaded(&file->knobs) || !values) return 0;

@@ -5,8 +5,8 @@
 #include "vlmprof_statistics.h"
 
 /* For a server's file under load, in which each request counts instead of the mean of a sample's runs. Returns the
- * number of requests that have the time, METRIC_TOTAL or METRIC_TTFT, and writes them to *out, malloc'ed, in
- * the order in which they were sent; 0 for other files and metrics. */
+ * number of requests that have this metric, and writes its values to *out, malloc'ed, in the order in which the
+ * requests were sent; 0 for other files and for parts of a stage. */
 size_t requests_of(const struct result_file *file, int metric, double **out);
 
 /* A percentile of values in the order of their measurement, with a 95 % interval that allows for correlated neighbours;

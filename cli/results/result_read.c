@@ -26,8 +26,8 @@ static void result_file_free(struct result_file *file) {
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     text_list_free(&file->own);
     text_list_free(&file->units);
-    FREE_ALL(file->ids, file->failed_reason, file->outside.basis, file->run_total, file->run_ttft, file->run_at,
-             file->loads);
+    for (int i = 0; i < METRIC_STAGE; i++) free(file->run_ms[i]);
+    FREE_ALL(file->ids, file->failed_reason, file->outside.basis, file->run_at, file->loads);
     memset(file, 0, sizeof *file);
 }
 void results_free(struct results *results) {
@@ -151,13 +151,14 @@ static int read_stage_details(struct result_file *file, const vp_json *json, uin
     }
     return 0;
 }
-/* "runs": T_total and TTFT of each run */
+/* "runs": T_total of each run; under load also its other times */
 static int read_runs(struct result_file *file, const vp_json *json, uint32_t object, size_t row, size_t *capacity) {
-    uint32_t array = vp_json_get(json, object, "T_total"), item = array + 1;
-    const uint32_t firsts = vp_json_get(json, object, "TTFT");
-    const int has_firsts = node_is(json, firsts, VP_JSON_ARRAY) && node_is(json, array, VP_JSON_ARRAY)
-                           && json->nodes[firsts].count == json->nodes[array].count;
+    const uint32_t array = vp_json_get(json, object, "T_total");
+    const int is_loaded = knobs_are_loaded(&file->knobs);
+    const int first = is_loaded ? 0 : METRIC_TOTAL, after = is_loaded ? METRIC_STAGE : METRIC_TOTAL + 1;
+    uint32_t item = array + 1, others[METRIC_STAGE];
     size_t at = file->run_at[file->count];
+    for (int metric = first; metric < after; metric++) others[metric] = vp_json_get(json, object, METRIC_KEYS[metric]);
     if (!node_is(json, array, VP_JSON_ARRAY)) return 0;
     for (uint32_t i = 0; i < json->nodes[array].count; i++, item = json->nodes[item].end) {
         double value;
@@ -165,11 +166,15 @@ static int read_runs(struct result_file *file, const vp_json *json, uint32_t obj
         if (!isfinite(value)) continue;
         if (at == *capacity) {
             *capacity = *capacity * 2 + 1024;
-            file->run_total = resize(file->run_total, *capacity, sizeof(double));
-            file->run_ttft = resize(file->run_ttft, *capacity, sizeof(double));
+            for (int metric = first; metric < after; metric++)
+                file->run_ms[metric] = resize(file->run_ms[metric], *capacity, sizeof(double));
         }
-        file->run_ttft[at] = has_firsts ? node_number(json, vp_json_at(json, firsts, i)) : (double)NAN;
-        file->run_total[at++] = value;
+        for (int metric = first; metric < after; metric++)
+            file->run_ms[metric][at] = node_is(json, others[metric], VP_JSON_ARRAY)
+                                               && json->nodes[others[metric]].count == json->nodes[array].count
+                                           ? node_number(json, vp_json_at(json, others[metric], i))
+                                           : (double)NAN;
+        file->run_ms[METRIC_TOTAL][at++] = value;
     }
     file->run_at[file->count + 1] = at;
     return 0;
@@ -317,7 +322,7 @@ static int read_id(struct result_file *file, const vp_json *json, uint32_t id, s
         return 0;
     }
     if (vp_json_to_int(json, id, number) == VP_OK && *number >= 0) return 0;
-    return result_fail(file, json, id, row, "sample_id", "is neither an integer of 0 or more nor a text");
+    return result_fail(file, json, id, row, "sample_id", "is neither a non-negative integer nor a string");
 }
 /* Reads one object of per_sample_results. A failed sample is counted but gets no row. Returns 0 or an exit code. */
 static int read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
@@ -355,25 +360,26 @@ int by_row_id(const void *left_item, const void *right_item) {
 /* Reorders the rows, with the numbers of their runs. */
 static void move_rows(struct result_file *file, const struct row_order *order) {
     double *moved = resize(NULL, file->count, sizeof *moved);
-    double *runs = resize(NULL, file->run_at[file->count], sizeof *runs),
-           *firsts = resize(NULL, file->run_at[file->count], sizeof *firsts);
-    size_t *run_at = zeroed(file->count + 1, sizeof *run_at), filled = 0;
+    size_t *run_at = zeroed(file->count + 1, sizeof *run_at);
     for (int column = 0; column < COLUMN_COUNT; column++) {
         if (!file->columns[column]) continue;
         for (size_t i = 0; i < file->count; i++) moved[i] = file->columns[column][order[i].at];
         memcpy(file->columns[column], moved, file->count * sizeof *moved);
     }
     for (size_t i = 0; i < file->count; i++) {
-        for (size_t run = file->run_at[order[i].at]; run < file->run_at[order[i].at + 1]; run++) {
-            firsts[filled] = file->run_ttft[run];
-            runs[filled++] = file->run_total[run];
-        }
-        run_at[i + 1] = filled;
+        run_at[i + 1] = run_at[i] + file->run_at[order[i].at + 1] - file->run_at[order[i].at];
         file->ids[i] = order[i].id;
     }
-    FREE_ALL(moved, file->run_total, file->run_ttft, file->run_at);
-    file->run_total = runs;
-    file->run_ttft = firsts;
+    for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        double *runs = file->run_ms[metric];
+        if (!runs) continue;
+        file->run_ms[metric] = resize(NULL, run_at[file->count], sizeof *runs);
+        for (size_t i = 0; i < file->count; i++)
+            memcpy(file->run_ms[metric] + run_at[i], runs + file->run_at[order[i].at],
+                   (run_at[i + 1] - run_at[i]) * sizeof *runs);
+        free(runs);
+    }
+    FREE_ALL(moved, file->run_at);
     file->run_at = run_at;
 }
 /* Sorts the rows ascending by id, as in our own files. A repeated id is the file's error. */
@@ -527,7 +533,7 @@ static int read_own(struct result_file *file, const vp_json *json, uint32_t obje
         text_list_take(&file->own, name);
         if (object && !file->is_served && (value->type == VP_JSON_NULL || value->type >= VP_JSON_ARRAY))
             return result_fail(file, json, i + 1, SIZE_MAX, name,
-                               "in \"knobs\" is not a number, a text, true or false");
+                               "in \"knobs\" is not a number, a string, true or false");
         if (!file->is_served && vp_json_to_double(json, i + 1, &number) == VP_OK) { /* 4 and 4.0 are equal */
             const size_t bytes = vp_number_format(number, digits);
             if (bytes > 2 && !strcmp(digits + bytes - 2, ".0")) digits[bytes - 2] = 0;
@@ -552,7 +558,7 @@ static int read_knobs(struct result_file *file, const vp_json *json, uint32_t ob
         if (object && node == VP_JSON_NONE) continue;
         if (row->type == KNOB_IS_TEXT && node != VP_JSON_NONE && !node_is(json, node, VP_JSON_NULL)
             && !node_is(json, node, VP_JSON_STRING))
-            return result_fail(file, json, node, SIZE_MAX, row->key, "is not a text");
+            return result_fail(file, json, node, SIZE_MAX, row->key, "is not a string");
         if (row->type == KNOB_IS_TEXT) read_knob_text(file, json, object, knob);
         if (key && read_count(file, json, object, key, row->most_read ? row->most_read : INT32_MAX, &number))
             return EXIT_INPUT;
@@ -703,7 +709,7 @@ static int read_members(struct result_file *file, const vp_json *json, const str
     const uint32_t node = bad ? vp_json_get(json, 0, bad->key) : VP_JSON_NONE;
     if (!bad) return 0;
     return result_fail(file, json, node, SIZE_MAX, bad->key, bad->type == FIELD_INT ? "is not a valid count"
-                       : bad->type == FIELD_TEXT ? "is not a text" : bad->type == FIELD_TRUTH ? "is not true or false"
+                       : bad->type == FIELD_TEXT ? "is not a string" : bad->type == FIELD_TRUTH ? "is not true or false"
                        : node_is(json, node, VP_JSON_NUMBER) ? "is out of range" : "is not a number");
 }
 static int knob_fail(struct result_file *file, const vp_json *json, int knob) {
@@ -812,8 +818,8 @@ static int list_results(struct text_list *paths, const char *operand) {
     if (code) return code;
     if (paths->count == first && has_journal)
         return complain(EXIT_INPUT,
-                        "%s: the folder contains no result files, but the journal of an unfinished sweep: run the sweep"
-                        " again, or vlmprof merge %s --partial",
+                        "%s: the folder contains no result files, only the journal of an unfinished sweep: run the "
+                        "sweep again, or vlmprof merge %s --partial",
                         operand, operand);
     if (paths->count == first)
         return complain(EXIT_INPUT,
@@ -919,7 +925,7 @@ static int adopt_knobs(struct results *results) {
             const char *unit = value_of(&file->units, file->units.count, file->own.items[k]);
             const int knob = knob_own(file->own.items[k], unit);
             if (knob < 0)
-                return complain(EXIT_INPUT, "%.300s: the knob %.100s is one too many: at most %d are read together",
+                return complain(EXIT_INPUT, "%.300s: the knob %.100s is one too many: at most %d can be read together",
                                 file->path, file->own.items[k], KNOB_OWN_MOST);
             knob_set_text(&file->knobs, knob, file->own.items[k + 1]);
         }
@@ -1120,33 +1126,30 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     if (!kept && broken) return complain(EXIT_INPUT, "%s", first_error);
     return kept ? 0 : complain(EXIT_INPUT, "%s contains no result file (with per_sample_results)", paths->items[0]);
 }
+static int has_knob_value(const struct result_file *file, int knob, const char *given) {
+    char value[KNOB_TEXT_BYTES];
+    double wanted, number;
+    knob_value_text(&file->knobs, knob, value);
+    return !strcmp(value, given) || (vp_number_parse(value, strlen(value), &number) == VP_OK
+                                     && vp_number_parse(given, strlen(given), &wanted) == VP_OK
+                                     && !(number < wanted) && !(number > wanted));
+}
 /* Keeps the files with a value of a knob, "KNOB=VALUE". Returns 0 or EXIT_USAGE. */
 static int keep_value(struct results *results, const char *text) {
     const size_t bytes = strcspn(text, "=");
-    struct text_buffer values = {NULL, 0, 0};
-    size_t kept = 0;
+    const char *given = text + bytes + (text[bytes] == '=');
+    size_t kept = 0, at = 0;
     int knob = 0;
     while (knob < KNOB_COUNT && !(KNOBS[knob].key && !strncmp(KNOBS[knob].key, text, bytes) && !KNOBS[knob].key[bytes]))
         knob++;
-    for (size_t i = 0; i < results->count && knob < KNOB_COUNT; i++) {
-        char value[KNOB_TEXT_BYTES];
-        double wanted, number;
-        knob_value_text(&results->files[i].knobs, knob, value);
-        const char *given = text + bytes + (text[bytes] == '=');
-        const int is_equal = !strcmp(value, given)
-                             || (vp_number_parse(value, strlen(value), &number) == VP_OK
-                                 && vp_number_parse(given, strlen(given), &wanted) == VP_OK
-                                 && !(number < wanted) && !(number > wanted));
-        if (!values.bytes || !strstr(values.data, value)) text_add_format(&values, " %.60s", value);
-        if (!is_equal) result_file_free(&results->files[i]);
+    while (at < results->count && !(knob < KNOB_COUNT && has_knob_value(&results->files[at], knob, given))) at++;
+    if (at == results->count) return results_complain_of_value(results, "--at", text, bytes, knob);
+    for (size_t i = 0; i < results->count; i++) {
+        if (!has_knob_value(&results->files[i], knob, given)) result_file_free(&results->files[i]);
         else if (kept++ != i) results->files[kept - 1] = results->files[i];
     }
-    if (knob < KNOB_COUNT) results->count = kept;
-    const int code = kept ? 0 : complain(EXIT_USAGE, "--at %.100s: %s%s", text,
-                                         knob == KNOB_COUNT ? "no file has this knob" : "the values are",
-                                         values.bytes ? values.data : "");
-    free(values.data);
-    return code;
+    results->count = kept;
+    return 0;
 }
 int results_read(struct results *results, const char *const *operands, size_t operand_count) {
     return results_read_at(results, operands, operand_count, NULL);

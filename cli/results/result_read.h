@@ -64,8 +64,8 @@ struct result_file {
     char **id_texts;                 /* while the files are read; NULL if no id is a text */
     size_t row_count;                /* failed rows included */
     double *columns[COLUMN_COUNT];   /* [count]; NULL if no sample has the number. NaN if this sample lacks it */
-    /* T_total and TTFT (NaN: not known) of each run; those of sample i are run_at[i] .. run_at[i + 1] - 1 */
-    double *run_total, *run_ttft; size_t *run_at;
+    /* T_total of each run, and under load its other times (NaN: not known); sample i: run_at[i] .. run_at[i + 1] - 1 */
+    double *run_ms[METRIC_STAGE]; size_t *run_at;
     struct load_line *loads; size_t load_count; /* of a server under load: its blocks */
     char error[LINE_BYTES];          /* why the file cannot be used; empty if it can */
     int error_code;                  /* the exit code that goes with it */
@@ -97,6 +97,10 @@ int results_read(struct results *results, const char *const *operands, size_t op
 struct option_value;
 int results_read_at(struct results *results, const char *const *operands, size_t operand_count,
                     const struct option_value *at);
+/* Complains about an option's "KNOB=VALUE" or "KNOB", whose name has so many bytes, with the knobs and values there
+ * are; knob: KNOB_COUNT if no file has it. Returns EXIT_USAGE. */
+int results_complain_of_value(const struct results *results, const char *option, const char *text, size_t bytes,
+                              int knob);
 void results_free(struct results *results);
 
 /* A number of a sample, by column and row; NaN if the file lacks it. */

@@ -118,7 +118,9 @@ static int endpoint_get(struct endpoint *endpoint, const char *path, struct pars
     int status = 0;
     vp_result result = vp_server_get(endpoint->server, path, &status, text, &bytes, &error);
     if (result == VP_OK && !*text) {
-        snprintf(reason, capacity, "%s%s: HTTP status %d", endpoint->url, path, status);
+        snprintf(reason, capacity, "%s%s: HTTP status %d%s%s%s", endpoint->url, path, status,
+                 status == 404 ? ": is " : "", status == 404 ? endpoint->url : "",
+                 status == 404 ? " the server's API (.../v1)?" : "");
         if (status != 401 && status != 403) return EXIT_DEVICE;
         endpoint->is_away = 1;
         snprintf(reason + strlen(reason), capacity - strlen(reason), ": rejected; ");
@@ -127,6 +129,12 @@ static int endpoint_get(struct endpoint *endpoint, const char *path, struct pars
     }
     if (result == VP_OK) result = parse_json(parsed, *text, bytes, &error);
     if (result == VP_OK) return 0;
+    if (*text && (*text)[strspn(*text, " \t\r\n")] == '<') {
+        snprintf(reason, capacity, "%s%s: answered with a web page, not JSON: is %s the server's API (.../v1)?",
+                 endpoint->url, path, endpoint->url);
+        endpoint->is_away = 1;
+        return EXIT_DEVICE;
+    }
     error_line(reason, capacity, result, &error);
     endpoint->is_away |= result == VP_ERR_MEMORY; /* no answer either */
     endpoint->is_away |= result == VP_ERR_DEVICE && !status;
@@ -248,7 +256,9 @@ char *endpoint_words(struct endpoint *endpoint) {
 /* Appends the remedy for a failure to its line. */
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
-    switch (exchange->http_status) {
+    const int is_page = strstr(exchange->error.text, "a web page, not JSON") && exchange->http_status < 500;
+    if (is_page) snprintf(text, sizeof text, ": is %s the server's API (.../v1)?", endpoint->url);
+    else switch (exchange->http_status) {
     case 0: case 400:
         if (exchange->result == VP_ERR_MEMORY || exchange->http_status) break;
         if (strstr(exchange->error.text, "certificate"))

@@ -493,9 +493,9 @@ static void print_plan_time(const struct estimate *estimate) {
                  (long long)(estimate->follow_left + estimate->baseline_left));
     if (no_count(estimate)[0]) print_plain("work        not known: %s\n", no_count(estimate));
     if (!estimate->runs_left && !estimate->follow_left)
-        print_plain("time        %s\n", estimate->runs_measured ? "0: all runs are measured" : "0: no sample can run");
+        print_plain("time        %s\n", estimate->runs_measured ? "0: all runs are done" : "0: no sample can run");
     else if (isfinite(estimate->seconds))
-        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, %s; decoding and warm-up come on top\n",
+        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, %s; image decoding and warm-up are extra\n",
                     (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
                     (long long)estimate->runs_left, passes,
                     estimate->runs_measured ? "as measured" : "estimated from the arrival times");
@@ -525,8 +525,8 @@ static void print_plan_resolution(const struct estimate *estimate) {
     const int64_t requests = (int64_t)estimate->fewest * estimate->plan->settings.run_count,
                   enough = 2 * (int64_t)vp_statistics_percentile_needs(95, 0.95);
     if (knobs_are_loaded(&estimate->plan->configurations[0].knobs) && requests < enough)
-        print_plain("warning     %lld requests per load may not decide a limit on P95, as they wait for each other: "
-                    "about %lld usually do (--num_runs_per_sample %lld)\n",
+        print_plain("warning     %lld requests per load may be too few to decide a limit on P95, because they wait for "
+                    "each other: about %lld usually suffice (--num_runs_per_sample %lld)\n",
                     (long long)requests, (long long)enough,
                     (long long)((enough + (int64_t)estimate->fewest - 1) / (int64_t)estimate->fewest));
     if (estimate->fewest < PLAN_SAMPLES_ENOUGH)

@@ -72,9 +72,8 @@ static void reverse_runs(struct measured *measured) {
 static int take_line(struct measured *measured, const vp_json *json, int64_t at) {
     uint32_t bare = vp_json_get(json, 0, "bare"), twins = vp_json_get(json, 0, "twins"),
              sizes = vp_json_get(json, 0, "sizes"), fidelity = vp_json_get(json, 0, "fidelity");
-    if (twins != VP_JSON_NONE) {
-        fields_free(&TWINS_OBJECT, &measured->twins);
-        fields_read(json, twins, &TWINS_OBJECT, &measured->twins);
+    if (twins != VP_JSON_NONE) { /* the last line has all pairs, and is read first */
+        if (!measured->has_twins) fields_read(json, twins, &TWINS_OBJECT, &measured->twins);
         measured->has_twins = 1;
         return 0;
     }
@@ -414,7 +413,7 @@ static void gather_neighbour(struct gathered *gathered, const struct measured *m
 double measured_decode_rate(const struct measured *measured) {
     return 1e3 / metric_mean(measured->runs, measured->count, METRIC_PER_TOKEN);
 }
-/* Returns 1 if the number of tokens of the answer is known. */
+/* Returns 1 if the number of tokens in the answer is known. */
 static int is_output_known(const struct pass_result *run) {
     return !run->served || run->served->usage.completion_tokens >= 0;
 }
@@ -442,8 +441,11 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
     gathered->run_count += measured->count;
     list_add(&gathered->lists[LIST_OUTPUT],
              is_output_known(&measured->runs[0]) ? measured->runs[0].reply.token_count : (double)NAN);
-    list_add(&gathered->lists[LIST_DECODE_RATE], measured_decode_rate(measured));
-    list_add(&gathered->lists[LIST_OUTPUT_RATE], measured_output_rate(measured));
+    for (int32_t i = 0; i < (is_alone ? 1 : measured->count); i++) {
+        const struct pass_result *run = &measured->runs[i];
+        list_add(&gathered->lists[LIST_DECODE_RATE], is_alone ? measured_decode_rate(measured) : decode_rate_of(run));
+        list_add(&gathered->lists[LIST_OUTPUT_RATE], is_alone ? measured_output_rate(measured) : output_rate_of(run));
+    }
     if (measured->runs[0].served) return; /* its times do not include the tool's cost */
     list_add(&gathered->lists[LIST_STAMPS], (double)measured->stamps);
     if (measured->bare.bare_ns <= 0 || measured->bare.staged_ns <= 0) return;

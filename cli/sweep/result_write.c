@@ -193,7 +193,7 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
         .num_retries = gathered->retry_count};
     put_counts(writer, "selected_crops_distribution", &gathered->lists[LIST_CROPS]); /* of rows */
     fields_put(writer, &RESULT_VISION, &vision);
-    PUT(writer, KEY_OBJECT("stops")); /* number of points by what ended their runs */
+    PUT(writer, KEY_OBJECT("stops")); /* number of points, by the reason their runs ended */
     for (int i = 1; i <= STOP_LAST_; i++) put_int(writer, stop_name(i), gathered->stops[i]);
     vp_json_end_object(writer);
 }
@@ -489,8 +489,8 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
         {"top_k", device}, {"num_active_blocks", device}, {"num_total_blocks", device},
         {"active_block_indices", device}, {"weights", device}, {"model_shape", device}, {"stages", device},
         {"stage_detail", device}, {"output_token_ids", device}, {"content_tokens", device},
-        {"theoretical_num_crops", "the server's own rule cuts the image"},
-        {"actual_num_crops", "the server's own rule cuts the image"},
+        {"theoretical_num_crops", "the server tiles the image by its own rule"},
+        {"actual_num_crops", "the server tiles the image by its own rule"},
         {"input_text_tokens", tokens}};
     PUT(writer, KEY_OBJECT("null_reasons"));
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) put_text(writer, always[i].key, always[i].reason);
@@ -787,7 +787,9 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
                                                 summary->p50[columns[k]].high).text);
     CELLS(cells, number_measured(summary->output_rate, unknown, unknown).text,
           number_whole(summary->accuracy_count).text,
-          number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text);
+          summary->sample_count || !summary->failed /* nothing answered: its accuracy is not known */
+              ? number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text
+              : "-");
 }
 /* The cost of the images, if --twins measured it. */
 static void add_twins(struct document *document, const struct summaries *all) {
@@ -853,8 +855,8 @@ int summaries_print(const struct summaries *all) {
     }
     (is_served ? served_terms_add : terms_add)(&document, explained, sizeof explained / sizeof *explained);
     if (all->is_loaded)
-        document_text(&document, BLOCK_LINE, "under load, times start when the request was due, not at the first byte; "
-                                             "vlmprof report has P95s and intervals");
+        document_text(&document, BLOCK_LINE, "under load, times are measured from when the request was due, not from "
+                                             "the first byte; vlmprof report has P95s and intervals");
     return print_document(&document);
 }
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {

@@ -251,6 +251,7 @@ struct load_loop {
     struct launch_settings launch;
     struct launched_server server;
     size_t block, block_count; /* for the progress */
+    int has_started; char **unstarted; /* has_started: a server was ready; unstarted: why others were not, by server */
 };
 static int is_of_server(const struct load_loop *loop, size_t configuration, size_t server) {
     return loop->sweep->plan.configurations[configuration].variant->server_at == server;
@@ -304,12 +305,18 @@ static int run_rounds(struct load_loop *loop, size_t server, int64_t from, int64
             loop->block++;
             if (!has_open(loop, at, round + 1)) continue;
             code = make_ready(loop, server, reason, sizeof reason);
+            loop->has_started |= !code;
             if (sweep->server_group != loop->server.pid) {
                 sweep->server_group = loop->server.pid;
                 sweep_block_begin(sweep);
             }
             if (code == EXIT_DEVICE) {
                 complain(0, "%s: %s", sweep->plan.configurations[at].file_name, reason);
+                if (!loop->has_started) { /* if none ever starts, no point has failed */
+                    free(loop->unstarted[server]);
+                    loop->unstarted[server] = copy_text(reason, strlen(reason));
+                    return 0;
+                }
                 code = fail_points(loop, at, reason);
             } else if (!code)
                 code = measure_block(sweep, &sweep->plan.configurations[at], loop->states[at], round, loop->block,
@@ -318,13 +325,26 @@ static int run_rounds(struct load_loop *loop, size_t server, int64_t from, int64
     }
     return code;
 }
+/* Marks the points of servers that did not start before another one did. Returns 0 or an exit code. */
+static int fail_unstarted(struct load_loop *loop, size_t server) {
+    const size_t count = loop->sweep->plan.configuration_count;
+    int code = 0;
+    if (!loop->has_started)
+        return complain(EXIT_DEVICE, "no server was ready, so nothing was measured: try the command in a shell, then "
+                                     "correct --server or --ready, and run the sweep again");
+    for (size_t i = 0; i < count && !code; i++)
+        if (is_of_server(loop, i, server)) code = fail_points(loop, i, loop->unstarted[server]);
+    return code;
+}
 int served_load_loop(struct sweep *sweep) {
     const size_t count = sweep->plan.configuration_count;
     const size_t servers = knobs_combinations(&sweep->plan.variants.server_knobs);
     const int64_t runs = sweep->rule.min_runs;
     struct load_loop loop = {.sweep = sweep, .states = (struct open_point **)zeroed(count, sizeof *loop.states),
-                             .order = zeroed(count, sizeof *loop.order), .block_count = count * (size_t)runs,
-                             .launch = sweep->plan.settings.servers.launch};
+                             .order = zeroed(count, sizeof *loop.order),
+                             .has_started = (int64_t)sweep->done > sweep->failed,
+                             .unstarted = (char **)zeroed(servers, sizeof *loop.unstarted),
+                             .block_count = count * (size_t)runs, .launch = sweep->plan.settings.servers.launch};
     struct text_buffer ready = {NULL, 0, 0};
     int code = 0;
     if (loop.launch.command && !loop.launch.ready) {
@@ -337,14 +357,17 @@ int served_load_loop(struct sweep *sweep) {
         loop.states[i] = zeroed(set->count, sizeof **loop.states);
         code = read_states(sweep, &sweep->plan.configurations[i], (size_t)(set - sweep->plan.sets), loop.states[i]);
     }
-    for (int64_t round = 0; round < rounds && !code && !interrupted; round++)
+    for (int64_t round = 0; round < rounds && (loop.has_started || !round) && !code && !interrupted; round++)
         for (size_t i = 0; i < servers && !code && !interrupted; i++) {
             code = run_rounds(&loop, round % 2 ? servers - 1 - i : i, (runs * round + rounds - 1) / rounds,
                               (runs * (round + 1) + rounds - 1) / rounds);
             launch_end(&loop.server);
         }
+    for (size_t i = 0; i < servers && !code && !interrupted; i++)
+        if (loop.unstarted[i]) code = fail_unstarted(&loop, i);
     if (ready.data) sweep->plan.settings.servers.launch.ready = NULL;
     for (size_t i = 0; i < count; i++) free(loop.states[i]);
-    FREE_ALL((void *)loop.states, loop.order, ready.data);
+    for (size_t i = 0; i < servers; i++) free(loop.unstarted[i]);
+    FREE_ALL((void *)loop.states, loop.order, (void *)loop.unstarted, ready.data);
     return code;
 }

@@ -466,19 +466,22 @@ const struct sweep_backend SERVER_BACKEND = {served_put_head, served_put_sizes, 
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point) {
     return sweep->served && sweep->settings.twins && point->sent && !point->sent->reason;
 }
-int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample, struct twins *twins,
-                 char *reason, size_t capacity) {
+int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
+                 const struct twins_object *known, struct twins *twins, char *reason, size_t capacity) {
     const size_t variant = variant_index(sweep, point->configuration);
     struct twin_plan plan = {0};
     plan.endpoint = &sweep->served->endpoints[variant];
     plan.question = served_question(sweep, point, sample);
     plan.text_knob_count = point->configuration->variant->text_knob_count;
     plan.pairs = sweep->settings.twins;
+    plan.known = known->pairs;
+    plan.known_count = known->count;
     plan.seed = hash_text(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample->id),
                           point->configuration->file_name);
     plan.name = point->configuration->file_name;
     plan.memory = &sweep->served->texts[variant];
-    return twins_measure(&plan, twins, reason, capacity) == EXIT_INTERRUPTED ? EXIT_INTERRUPTED : 0;
+    const int code = twins_measure(&plan, twins, reason, capacity);
+    return code == EXIT_INTERRUPTED || (code && plan.memory->is_away) ? code : 0;
 }
 
 /* ---- comparison with a baseline */

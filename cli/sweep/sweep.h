@@ -10,7 +10,7 @@
 #include "model/model.h"
 #include "profile/profiler.h"
 #include "results/metrics.h"
-#include "server/checks/twin_pairs.h"
+#include "server/checks/twins.h"
 #include "server/endpoint.h"
 #include "sweep/baseline.h"
 #include "sweep/journal.h"
@@ -35,6 +35,7 @@ struct open_point {
     int bare_is_due;            /* 1 if a pair of runs without and with stage times belongs to it */
     int has_bare;               /* 1 if that pair is measured */
     int has_twins;              /* 1 if its twins are measured, or could not be */
+    int64_t twins_at;           /* place in the journal of its pairs so far; -1: none */
     int has_fidelity;           /* 1 if it was compared with the baseline, or could not be */
     int is_wanted;              /* 1 if it is the baseline of an open point */
     int32_t runs;               /* number of measured runs */
@@ -210,9 +211,12 @@ int served_load_loop(struct sweep *sweep);
 /* Returns 1 if the point needs twins: they are requested and there is an image. */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point);
 
-/* Measures the twins of a point after its runs. `reason` becomes empty, or the reason why there are no pairs. Returns 0
- * or EXIT_INTERRUPTED. In both cases the caller must call twins_free. */
-int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample, struct twins *twins,
+/* Measures the twins of a point after its runs, beyond the known ones. `reason` becomes empty, or the reason why there
+ * are no more pairs. Returns 0, EXIT_INTERRUPTED, or EXIT_DEVICE if the server is away. In all cases the caller must
+ * call twins_free. */
+struct twins_object;
+int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
+                 const struct twins_object *known, struct twins *twins,
                  char *reason, size_t capacity);
 
 /* Queries the baseline's server and the point's server to compare the answers. `reason` becomes empty, or describes

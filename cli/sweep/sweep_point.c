@@ -537,6 +537,7 @@ int point_resume(struct sweep *sweep, struct open_point *point, const struct ind
     point->lacks_kernels = sweep->kernel_pass && line.state == POINT_DONE;
     point->runs = point->retries = 0;
     point->has_bare = point->has_twins = point->has_fidelity = 0;
+    point->twins_at = -1;
     point->spent_ns = 0;
     point->last = line.state == POINT_OPEN ? line.at : -1;
     for (int64_t at = point->last; at >= 0;) {
@@ -544,7 +545,12 @@ int point_resume(struct sweep *sweep, struct open_point *point, const struct ind
         int64_t run = node_int(json, 0, "run", -1);
         int64_t prev = node_int(json, 0, "prev", -1);
         point->has_bare |= vp_json_get(json, 0, "bare") != VP_JSON_NONE;
-        point->has_twins |= vp_json_get(json, 0, "twins") != VP_JSON_NONE;
+        const uint32_t twins = vp_json_get(json, 0, "twins");
+        if (twins != VP_JSON_NONE && point->twins_at < 0) {
+            const int64_t pairs = json->nodes[vp_json_get(json, twins, "pairs")].count;
+            point->twins_at = at;
+            point->has_twins = has_value(json, twins, "reason") || pairs >= sweep->settings.twins;
+        }
         point->has_fidelity |= vp_json_get(json, 0, "fidelity") != VP_JSON_NONE;
         if (run >= 0 && run < sweep->rule.max_runs) {
             if (run >= point->runs) point->runs = (int32_t)run + 1;
@@ -609,16 +615,28 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     if (reason[0] || !sweep->run->reply.times.has_kernels) return 0;
     return write_kernels(sweep, &input, point->configuration, sample, sweep->run);
 }
-/* Measures pairs of the image and a text of equal length. */
+/* Measures pairs of the image and a text of equal length. After Ctrl-C or a crash of the server, the complete pairs are
+ * in the journal, and the point stays open. */
 static int measure_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
+    const vp_json *json = &sweep->index.scratch.json;
     char reason[LINE_BYTES];
+    struct twins_object known = {0};
     struct twins twins;
-    int code = served_twins(sweep, point, sample, &twins, reason, sizeof reason);
-    point->has_twins = 1;
+    int written = 0, code = point->twins_at < 0 ? 0 : index_read_line(&sweep->index, 0, point->twins_at);
+    if (code) return code;
+    if (point->twins_at >= 0) fields_read(json, vp_json_get(json, 0, "twins"), &TWINS_OBJECT, &known);
+    code = served_twins(sweep, point, sample, &known, &twins, reason, sizeof reason);
+    point->has_twins = !code;
     if (reason[0]) complain(0, "--twins, sample %lld: %s", (long long)sample->id, reason);
-    if (!code) code = write_twins(sweep, point, sample, &twins, reason);
+    if (!code || twins.count > known.count) written = write_twins(sweep, point, sample, &twins, code ? "" : reason);
+    if (code == EXIT_DEVICE) {
+        complain(0, "%d of %d pairs of sample %lld are kept", twins.count, sweep->settings.twins,
+                 (long long)sample->id);
+        sweep_message(sweep, "stopped: restart the server; so far");
+    }
+    fields_free(&TWINS_OBJECT, &known);
     twins_free(&twins);
-    return code;
+    return written ? written : code;
 }
 /* Gets the baseline's answer for the point's data set, once per sample. */
 static int ask_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample) {

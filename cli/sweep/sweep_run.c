@@ -123,7 +123,7 @@ static int sweep_open(struct sweep *sweep) {
     if (!code && sweep->done)
         print_note("vlmprof: %zu of %zu points were measured before%s\n", sweep->done, sweep->point_count,
                    sweep->done < sweep->point_count ? ": going on"
-                                                    : "; for new measurements give another --output_dir");
+                                                    : "; for new measurements, use another --output_dir");
     return !code && !is_same_grid(sweep) ? write_head(sweep) : code;
 }
 

@@ -219,10 +219,25 @@ static size_t malformed_end(struct trace_input *in, value_end *end, vp_error *er
     snprintf(error->text, sizeof error->text, "longer than %d MiB", TRACE_VALUE_BYTES_MAX >> 20);
     return in->value.bytes;
 }
+/* Returns 1 if the value is JSON without NaN and inf, and with U+FFFD for bytes that are not UTF-8, in in->json. */
+static int can_repair(struct trace *trace, struct trace_input *in) {
+    struct text_buffer whole = {NULL, 0, 0};
+    for (size_t at = 0, valid; at < in->value.bytes; at += valid + 1) {
+        valid = vp_utf8_valid_bytes(in->value.data + at, in->value.bytes - at);
+        text_add(&whole, in->value.data + at, valid);
+        if (at + valid < in->value.bytes) text_add_string(&whole, "\xef\xbf\xbd");
+    }
+    const int64_t words = vp_json_blank_words(whole.data, whole.bytes);
+    const int can = parse_json(&in->json, whole.data, whole.bytes, NULL) == VP_OK;
+    trace->no_values += can && words;
+    free(can ? in->value.data : whole.data);
+    if (can) in->value = whole;
+    return can;
+}
 /* Reads the next event into in->json; one that is not JSON is counted, and in->json is null. Returns 0, ENDS_EARLY or
  * an exit code. */
 static int read_event(struct trace *trace, struct trace_input *in) {
-    vp_error error = {VP_ERR_FORMAT, -1, "", "its end was not found"}, other;
+    vp_error error = {VP_ERR_FORMAT, -1, "", "its end was not found"};
     value_end end = input_value(in);
     if (end == VALUE_WHOLE) {
         const vp_result result = parse_json(&in->json, in->value.data, in->value.bytes, &error);
@@ -232,11 +247,7 @@ static int read_event(struct trace *trace, struct trace_input *in) {
         if (result == VP_OK)
             snprintf(error.text, sizeof error.text, "%s",
                      is_object ? "a comma or ] is missing after an event" : "an event must be an object");
-        if (vp_json_blank_words(in->value.data, in->value.bytes)
-            && parse_json(&in->json, in->value.data, in->value.bytes, &other) == VP_OK) {
-            trace->no_values++;
-            return 0;
-        }
+        if (result != VP_OK && can_repair(trace, in)) return 0;
     }
     const int is_cut = end == VALUE_CUT;
     const size_t next = malformed_end(in, &end, &error);
@@ -310,9 +321,9 @@ enum { FIELD_PHASE, FIELD_CATEGORY, FIELD_NAME, FIELD_PROCESS, FIELD_THREAD, FIE
        FIELD_ARGUMENTS, FIELD_COUNT };
 static const char *const FIELD_KEYS[FIELD_COUNT] = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"};
 enum { ARGUMENT_EXTERNAL, ARGUMENT_EXTERNAL_OLD, ARGUMENT_CORRELATION, ARGUMENT_BYTES, ARGUMENT_SHAPES,
-       ARGUMENT_COUNT };
+       ARGUMENT_STREAM, ARGUMENT_COUNT };
 static const char *const ARGUMENT_KEYS[ARGUMENT_COUNT] = {"External id", "external id", "correlation", "bytes",
-                                                          "Input Dims"};
+                                                          "Input Dims", "stream"};
 enum { MEMORY_BYTES, MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_TYPE, MEMORY_DEVICE, MEMORY_COUNT };
 static const char *const MEMORY_KEYS[MEMORY_COUNT] = {"Bytes", "Total Allocated", "Total Reserved", "Device Type",
                                                       "Device Id"};
@@ -329,17 +340,17 @@ static const struct { const char *name; trace_category category; } CATEGORIES[] 
     {"Trace", TRACE_NOTHING}, {"cuda_sync", TRACE_NOTHING}, {"cuda_event", TRACE_NOTHING},
     {"mtia_insight", TRACE_NOTHING}};
 
-/* The category of a slice by its "cat"; NULL if the file does not give one. An unknown one is an operation's, and its
- * name is remembered. */
-static trace_category category_of(struct trace *trace, const char *text) {
+/* The category of a slice by its "cat"; NULL if the file does not give one. An unknown one is a kernel's on a device's
+ * stream, otherwise an operation's, and its name is remembered. */
+static trace_category category_of(struct trace *trace, const char *text, int is_on_stream) {
     const size_t bytes = text ? strlen(text) : 0;
-    if (!bytes) return TRACE_OP;
+    if (!bytes) return is_on_stream ? TRACE_KERNEL : TRACE_OP;
     for (size_t i = 0; i < sizeof CATEGORIES / sizeof *CATEGORIES; i++)
         if (!strcmp(text, CATEGORIES[i].name)) return CATEGORIES[i].category;
     if ((bytes > 8 && !strcmp(text + bytes - 8, "_runtime")) || (bytes > 7 && !strcmp(text + bytes - 7, "_driver")))
         return TRACE_RUNTIME;
     if (trace->unknown.count < 1000) text_table_add(&trace->unknown, text);
-    return TRACE_OP;
+    return is_on_stream ? TRACE_KERNEL : TRACE_OP;
 }
 static void add_spelled(struct text_buffer *text, const vp_json *json, uint32_t node) {
     if (node_is(json, node, VP_JSON_STRING) || node_is(json, node, VP_JSON_NUMBER))
@@ -407,7 +418,10 @@ static uint32_t name_without_index(struct trace *trace, uint32_t name) {
 static void add_slice(struct trace *trace, struct trace_input *in, const uint32_t *fields) {
     const vp_json *json = &in->json.json;
     uint32_t arguments[ARGUMENT_COUNT];
-    struct trace_event event = {.category = (uint8_t)category_of(trace, scratch_text(in, fields[FIELD_CATEGORY]))};
+    find_members(json, fields[FIELD_ARGUMENTS], ARGUMENT_KEYS, arguments, ARGUMENT_COUNT);
+    const int is_on_stream = node_whole(json, arguments[ARGUMENT_STREAM], -1) >= 0;
+    struct trace_event event = {
+        .category = (uint8_t)category_of(trace, scratch_text(in, fields[FIELD_CATEGORY]), is_on_stream)};
     if (event.category == TRACE_NOTHING) return;
     if (fields[FIELD_DURATION] == VP_JSON_NONE) { trace->no_duration++; return; }
     if (!can_read_decimal(json, fields[FIELD_TIME], 3, &event.begin_ns)
@@ -424,7 +438,6 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
         event.name = text_table_add(&trace->names, "ProfilerStep*");
     } else if (trace->is_own && !strncmp(text_table_at(&trace->names, event.name), "end of ProfilerStep#", 20)) return;
     if (trace->is_own) event.name = name_without_index(trace, event.name);
-    find_members(json, fields[FIELD_ARGUMENTS], ARGUMENT_KEYS, arguments, ARGUMENT_COUNT);
     event.external = node_whole(
         json, arguments[arguments[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], 0);
     event.correlation = node_whole(json, arguments[ARGUMENT_CORRELATION], 0);

@@ -363,7 +363,7 @@ static vp_result vp_impl_chat_parse(const char *text, size_t bytes, vp_json_node
     if (needed > VP_IMPL_CHAT_NODES_MAX)
         return vp_error_set(error, VP_ERR_RANGE, -1, "JSON", "the text has more than a million values");
     grown = (vp_json_node *)VP_REALLOC(*nodes, needed * 2 * sizeof **nodes);
-    if (!grown) return vp_error_set(error, VP_ERR_MEMORY, -1, "JSON", "not enough memory for a JSON text");
+    if (!grown) return vp_error_set(error, VP_ERR_MEMORY, -1, "JSON", "not enough memory for the JSON text");
     *nodes = grown;
     *capacity = needed * 2;
     return vp_json_parse(text, bytes, *nodes, *capacity, json, NULL, error);
@@ -915,7 +915,7 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     if (result == VP_ERR_FORMAT && state->form == VP_IMPL_CHAT_WHOLE && *text != '{') {
         char words[80];
         snprintf(words, sizeof words, "the answer is not JSON%s%.40s", state->type[0] ? ", but " : "", state->type);
-        return vp_impl_chat_fail(reply, result, "answer", words);
+        return vp_impl_chat_fail(reply, result, "answer", *text == '<' ? "the answer is a web page, not JSON" : words);
     }
     if (result != VP_OK) return state->result = result;
     if (!reply->first_chunk_ns) reply->first_chunk_ns = state->now_ns;

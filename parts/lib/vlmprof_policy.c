@@ -683,7 +683,7 @@ static vp_result vp_impl_policy_check(const vp_impl_work *work, size_t given_cou
         }
         if (!measured || measured > n)
             return vp_error_set(error, VP_ERR_RANGE, (int64_t)j, "outcomes",
-                                measured ? "accuracies are 0..1 and latencies above 0, or both NaN"
+                                measured ? "accuracies must be 0..1 and latencies above 0, or both NaN"
                                          : "a choice failed on all samples");
     }
     for (size_t i = 0; i < n; i++) {

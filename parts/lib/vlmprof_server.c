@@ -476,7 +476,7 @@ static const char *vp_impl_server_bad_url(const char *url) {
     if (strpbrk(host, "?#")) return "the URL of a server must not contain ? or #";
     end = host + strcspn(host, "/");
     at = (const char *)memchr(host, '@', (size_t)(end - host));
-    if (at) return "the URL must not contain a user or a password; use the API key";
+    if (at) return "the URL must not contain a user name or password; use the API key";
     port = *host == '[' ? (const char *)memchr(host, ']', (size_t)(end - host)) : host - 1;
     if (!port) return "the URL's IPv6 address lacks its ]";
     port++;
@@ -788,6 +788,7 @@ static void vp_impl_server_refused(vp_impl_flight *flight) {
         flight->body_bytes = vp_impl_server_scrub(flight->server, flight->body, flight->body_bytes);
         if (flight->body) vp_chat_failure(flight->body, flight->body_bytes, words, sizeof words);
         vp_impl_server_scrub_words(flight->server, words);
+        if (words[0] == '<') snprintf(words, sizeof words, "a web page, not JSON"); /* of a proxy, or of no API */
         if (flight->pause_ms > VP_IMPL_SERVER_PAUSE_MAX_MS)
             snprintf(pause, sizeof pause, " (it requests a pause of %lld s)", (long long)(flight->pause_ms / 1000));
         snprintf(text, sizeof text, "HTTP %d%s%.300s%s", status, words[0] ? ": " : "", words, pause);
@@ -1074,9 +1075,8 @@ VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status,
                                vp_error *error) {
     vp_exchange exchange = {0};
     const char *at;
-    char *body = NULL;
+    char *body = NULL, *url;
     size_t body_bytes = 0;
-    char *url;
     vp_result result;
     for (at = path; *at > ' ' && *at < 0x7f; at++) {}
     if (*path != '/' || *at)

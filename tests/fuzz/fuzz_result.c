@@ -13,7 +13,7 @@ static void check_file(const struct result_file *file) {
     for (size_t i = 0; i < file->count; i++) {
         MUST((!i || file->ids[i - 1] < file->ids[i]) && file->run_at[i] <= file->run_at[i + 1]);
         MUST(result_row(file, file->ids[i]) == i && result_at(file, METRIC_TOTAL, i) > 0);
-        for (size_t run = file->run_at[i]; run < file->run_at[i + 1]; run++) MUST(file->run_total[run] >= 0);
+        for (size_t run = file->run_at[i]; run < file->run_at[i + 1]; run++) MUST(file->run_ms[METRIC_TOTAL][run] >= 0);
         for (int column = 0; column < COLUMN_COUNT; column++) MUST(!isinf(result_at(file, column, i)));
     }
 }

@@ -46,7 +46,7 @@ static void make(void) {
             run_at[f][r] = 2 * (size_t)r;
         }
         run_at[f][ROWS] = 2 * ROWS;
-        file->run_total = runs[f];
+        file->run_ms[METRIC_TOTAL] = runs[f];
         file->run_at = run_at[f];
     }
     results.count = 2;
@@ -325,7 +325,7 @@ static void test_experts(void) {
     files[0].expert_count = 16;
     files[1].expert_count = 32;
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
-    CHECK(strstr(room_said, "second comes from a model with 32 experts, but other files from one with 16: fit them separately") != NULL);
+    CHECK(strstr(room_said, "second comes from a model with 32 experts, but other files come from one with 16: fit them separately") != NULL);
     CHECK_INT(measure("first --num_experts 32", &experts), EXIT_USAGE);
     files[1].expert_count = 16;
     knob_set_number(&files[1].knobs, KNOB_TOP_K, 17);

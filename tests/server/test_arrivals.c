@@ -141,6 +141,24 @@ static void test_limits(void) {
     for (int i = 0; i < 180; i++) values[i] = 70 + i % 7;
     CHECK(series_meets(values, 180, 95, 800, &enough) == 1 && series_meets(values, 180, 95, 50, &enough) == -1);
     CHECK(series_meets(values, 40, 95, 800, &enough) == 0 && enough > 60 && series_meets(values, 0, 95, 1, &enough) == 0);
+    check_case("the requests needed decide half of the simulated samples with the measured share above the limit, and fewer decide less");
+    static const int above[] = {0, 1, 6};
+    for (int k = 0; k < 3; k++) {
+        vp_random random;
+        int decided[2] = {0};
+        size_t other;
+        for (int i = 0; i < 60; i++) values[i] = above[k] && i % (60 / above[k]) == 5;
+        CHECK(series_meets(values, 60, 95, 0.5, &enough) == 0 && enough > 60 && enough < 400);
+        vp_random_seed(&random, 7);
+        for (int trial = 0; trial < 800; trial++) {
+            const size_t count = trial % 2 ? enough : enough * 2 / 3, needed = enough;
+            for (size_t i = 0; i < count; i++) values[i] = vp_random_double(&random) * 60 < above[k];
+            decided[trial % 2] += series_meets(values, count, 95, 0.5, &other) != 0;
+            enough = needed;
+        }
+        printf("%d of 60 above: %zu needed decide %d of 400 samples, two thirds of them %d\n", above[k], enough, decided[1], decided[0]);
+        CHECK(decided[1] >= 140 && (!k || decided[1] <= 260) && decided[0] < decided[1]);
+    }
 }
 
 /* ---- loops */

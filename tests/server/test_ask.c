@@ -70,7 +70,8 @@ static hostile_reply choose(hostile_server *asked) {
         {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";
-    if (!strncmp(headers, "GET /v1/models ", 15)) return has_one_model == 3 ? locked : has_one_model == 2 ? forged : has_one_model ? only : models;
+    if (!strncmp(headers, "GET /v1/models ", 15))
+        return has_one_model == 4 ? nonsense : has_one_model == 3 ? locked : has_one_model == 2 ? forged : has_one_model ? only : models;
     if (!strncmp(headers, "GET /version ", 13)) return version;
     if (strncmp(headers, "POST /v1/chat/completions ", 26)) return none;
     int turn = asked_before++;
@@ -155,7 +156,7 @@ static void test_text(void) {
     CHECK_INT(ask("bare", NULL), 4);
     said("image too large");
     CHECK_INT(ask("buffered", NULL), 0);
-    shows("all pieces came at once: the answer was buffered on its way");
+    shows("all pieces arrived at once: the answer was buffered on the way");
     CHECK_INT(ask("lump", NULL), 0);
     shows("the answer came in one piece");
     said("8 tokens came in 1 piece");
@@ -284,7 +285,11 @@ static void test_failures(void) {
     EXITS(ask("none", "--endpoint_api ollama"), 4, err, "does it support ollama?");
     CHECK_INT(ask("breaks", NULL), 4);
     CHECK_TEXT(last.out, "");
-    EXITS(ask("nonsense", NULL), 3, err, "the answer is not JSON, but text/html");
+    EXITS(ask("nonsense", NULL), 3, err, "the answer is a web page, not JSON: is http://127.0.0.1:");
+    has_one_model = 4;
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", server.port), 4, err, "/v1/models: answered with a web page, not JSON: is http://127.0.0.1:");
+    CHECK(strstr(last.err, "the server's API (.../v1)?") && !strstr(last.err, "--endpoint_model"));
+    has_one_model = 0;
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:1 --endpoint_model good --timeout_s 5"), 4, err, "is the server up");
     EXITS(ask("slow", "--timeout_s 1 --cold"), 4, err, "the answer is incomplete after 1.000 s; 1 piece came, the last after 0.0");
     CHECK(last.err && !strstr(last.err, "is the server up"));
@@ -323,9 +328,8 @@ static void test_address(void) {
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "not credible"));
     check_case("white space long before the first word: a warning, and the time of the first visible text");
-    EXITS(ask("early", "--cold"), 0, err, "the first piece is only white space; the first visible text came after 3");
+    EXITS(ask("early", "--cold"), 0, err, "the first piece is only whitespace; the first visible text came after 3");
     said("use first_visible instead of TTFT");
-    said("4 pieces came for 3 tokens: some pieces contain no token");
     shows("first_visible       3");
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "white space") && last.out && !strstr(last.out, "first_visible"));

@@ -13,7 +13,7 @@ static void server(const char *settings) { setenv("VLMPROF_VIRTUAL", settings, 1
 /* The text of the one result file in a folder whose name begins so; NULL: none, or several. */
 static char *result(const char *where, const char *begin) {
     char command[600], path[500] = "";
-    snprintf(command, sizeof command, "ls %s/%s*.json", in_folder(where), begin);
+    snprintf(command, sizeof command, "ls %s/%s*.json 2>/dev/null", in_folder(where), begin);
     FILE *list = popen(command, "r");
     if (!list) return NULL;
     if (fgets(path, sizeof path, list)) path[strcspn(path, "\n")] = 0;
@@ -24,6 +24,11 @@ static int count_of(const char *text, const char *word) {
     int count = 0;
     for (const char *at = text; at && (at = strstr(at, word)) != NULL; at += strlen(word)) count++;
     return count;
+}
+static const char *in_folder_command(const char *command, const char *where) {
+    static char text[1000];
+    snprintf(text, sizeof text, command, in_folder(where));
+    return text;
 }
 static int count_in(const char *file, const char *word) {
     char *text = text_of_file(in_folder(file));
@@ -40,6 +45,18 @@ static void test_sweep(void) {
     CHECK(count_of(journal, "\"run\": ") == 2 * 2 * 60 && count_of(journal, "\"ramp\": [[") == 4);
     free(text), free(journal);
     EXITS(run("report %%F/r"), 0, out, " of that with 30 requests/s (no interval: under load, requests wait for each other)");
+    CHECK(strstr(last.out, "E1: latency, ms; P50 over requests"));
+    check_case("under load, E1 has each time over requests, as the sweep's table has: a sample's mean over its rounds is not used");
+    server("gap_us=500");
+    CHECK_INT(run(SWEEP "e --request_rate_list 30 --num_samples 60 --num_runs_per_sample 2 --ramp_s 1"), 0);
+    CHECK_INT(system(in_folder_command("sed -i 's/\"T_LLM_decode\": .1.0, 1.0./\"T_LLM_decode\": [1.0, 9.0]/; "
+                                       "s/\"T_decode_per_token\": .0.5, 0.5./\"T_decode_per_token\": [0.5, 3.5]/' %s/words*", "e")), 0);
+    EXITS(run("report %%F/e --html"), 0, out, "Times are medians over the requests under load in ms");
+    CHECK(strstr(last.out, "percentiles over samples, or requests under load") != NULL);
+    EXITS(run("report %%F/e"), 0, out, "    5.00     -       0.0 "); /* between 60 requests of 1 and 60 of 9 ms */
+    CHECK_INT(run("report %%F/e --json"), 0);
+    CHECK(strstr(last.out, "\"T_LLM_decode\": {\n      \"count\": 120,\n      \"mean\": 5.0"));
+    CHECK(strstr(last.out, "\"T_decode_per_token\": {\n      \"count\": 120,\n      \"mean\": 2.0"));
     check_case("a sweep that was stopped in a block goes on in it: no request is measured twice, and none is missing");
     server("gap_us=0 interrupt_ms=4000");
     CHECK_INT(run(SWEEP "k --request_rate_list 30 --num_samples 60 --num_runs_per_sample 2 --ramp_s 1"), 130);
@@ -64,7 +81,7 @@ static void test_sweep(void) {
     check_case("a closed loop: concurrency is the knob");
     CHECK_INT(run(SWEEP "c --concurrency_list 1 4 --num_samples 60 --num_runs_per_sample 1 --ramp_s 1"), 0);
     EXITS(run("report %%F/c"), 0, out, "conc=4     ");
-    CHECK(strstr(last.out, "Under load") && strstr(last.out, "P95 of TTFT under load, ms: unchanged conc=1 ") && strstr(last.out, "no front: only the load varies"));
+    CHECK(strstr(last.out, "Under load") && strstr(last.out, "no front: only the load varies"));
     check_case("the page has a plot of each number that was measured");
     CHECK_INT(run("report %%F/c --html"), 0);
     CHECK(count_of(last.out, "Times start when a request was due") == 4 && strstr(last.out, "Correct answers per second"));
@@ -99,24 +116,50 @@ static void test_failures(void) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) EXITS(run(SWEEP "bad %s", bad[i].options), 2, err, bad[i].words);
     CHECK(access(in_folder("bad"), F_OK) != 0);
 }
+/* The requests that best says are needed to decide limits in the folder j. */
+static int needed(const char *limits) {
+    run("best %%F/j --most request_rate --limit %s", limits);
+    const char *at = last.out ? strstr(last.out, "undecided: about ") : NULL;
+    return at ? atoi(at + 17) : 0;
+}
 static void test_decisions(void) {
     check_case("best --at: one load; --most: the largest rate that keeps all limits, by measured percentiles");
     server("gap_us=0");
     CHECK_INT(run(SWEEP "b --request_rate_list 30 60 100 160 --num_samples 300 --num_runs_per_sample 2 --ramp_s 1"), 0);
     EXITS(run("best %%F/b --budget_ms 1000 --latency ttft --at request_rate=60"), 0, out, "rate=60: the best within 1000 ms (P95 of TTFT)");
     EXITS(run("best %%F/b --budget_ms 1000 --at request_rate=7"), 2, err, "the values are");
-    EXITS(run("best %%F/b --budget_ms 1000 --at speed=7"), 2, err, "no file has this knob");
-    EXITS(run("best %%F/b --most request_rate --limit ttft:60 accuracy:0.9"), 0, out, "unchanged rate=60");
-    CHECK(strstr(last.out, "unchanged rate=60") && strstr(last.out, "yes") < strstr(last.out, "unchanged rate=160"));
+    EXITS(run("best %%F/b --budget_ms 1000 --at rate=7"), 2, err, "no file has this knob; did you mean request_rate? the knobs are: endpoint = 127.0.0.1:8;");
+    CHECK(strstr(last.err, "request_rate = ") && !strstr(last.err, "weights ="));
+    EXITS(run("best %%F/b --budget_ms 1000 --at slot=7"), 2, err, "no file has this knob; the knobs are: ");
+    EXITS(run("best %%F/b --most request_rate --limit ttft:60 accuracy:0.9"), 0, out,
+          "rate=60: the largest request_rate that reliably meets ttft:60 accuracy:0.9 (P95 of the times)");
+    CHECK(strstr(last.out, "yes") < strstr(last.out, "unchanged rate=160"));
+    check_case("a budget has one rule under load: --budget_ms and --most accept and refuse the same configurations");
+    static const int rates[] = {30, 60, 100};
+    for (int i = 0; i < 3; i++)
+        for (int limit = 8; limit < 120; limit += 7) {
+            const int code = run("best %%F/b --most request_rate --limit ttft:%d --at request_rate=%d", limit, rates[i]);
+            CHECK_INT(run("best %%F/b --latency ttft --budget_ms %d --at request_rate=%d", limit, rates[i]), code);
+            if (code) CHECK(strstr(last.err, "reliably meets")); else CHECK(strstr(last.out, "met reliably, by the rule of --most"));
+        }
     EXITS(run("best %%F/b --most request_rate --limit ttft:1"), 1, err, "no configuration reliably meets the limits");
-    EXITS(run("best %%F/b --most tier --limit ttft:1"), 2, err, "no numeric knob of this name; it has request_rate");
+    EXITS(run("best %%F/b --most tier --limit ttft:1"), 2, err, "no file has this knob; the knobs are: ");
     EXITS(run("best %%F/b --most request_rate --limit speed:1"), 2, err, "expected ttft:MS");
     EXITS(run("best %%F/b --most request_rate --limit TTFT=60ms"), 2, err, "did you mean ttft:60");
     EXITS(run("best %%F/b --most request_rate --limit TTFT:60 --json"), 0, out, "\"keeps_limits\": \"yes\"");
     check_case("an undecided limit says how many requests decide it, and --plan warns of too few for P95");
     CHECK_INT(run(SWEEP "few --request_rate_list 30 --num_samples 60 --num_runs_per_sample 1 --ramp_s 1"), 0);
-    EXITS(run("best %%F/few --most request_rate --limit ttft:900"), 1, out, "requests needed, you have 60 (--num_runs_per_sample 3)");
+    EXITS(run("best %%F/few --most request_rate --limit ttft:900"), 1, out, "requests, but you have 60 (--num_runs_per_sample 3)");
     EXITS(run("best %%F/few --most request_rate --limit ttft:5"), 1, out, " no\n");
+    check_case("one broken limit decides: the requests needed are those that show it, however many another limit needs");
+    server("gap_us=500 jitter=50");
+    CHECK_INT(run(SWEEP "j --request_rate_list 100 --num_samples 100 --num_runs_per_sample 2 --ramp_s 1"), 0);
+    const int breaks = needed("e2e:35"), keeps = needed("ttft:44");
+    CHECK(breaks > 200 && keeps > breaks);
+    CHECK_INT(needed("ttft:44 e2e:35"), breaks);
+    CHECK_INT(needed("ttft:60 e2e:35"), breaks);
+    CHECK_INT(needed("ttft:60 e2e:46"), needed("e2e:46"));
+    server("gap_us=0");
     EXITS(run(SWEEP "few2 --plan --request_rate_list 30 --num_samples 60 --num_runs_per_sample 1"), 0, out, "60 requests per load may not decide a limit on P95");
     check_case("compare says WORSE when answers get worse under load, though they come faster");
     CHECK_INT(run(SWEEP "a1 --request_rate_list 60 --num_samples 200 --num_runs_per_sample 1 --ramp_s 1"), 0);
@@ -157,10 +200,17 @@ static void test_servers(void) {
     CHECK(count_in("z/server-ms-0.log", "# 2") == 2 && count_in("z/server-ms-1.log", "# 2") == 2);
     EXITS(run("report %%F/z"), 0, out, "ms=1");
     CHECK(system("pgrep -f '[s]tub_server.py --port 18437' >/dev/null") != 0);
-    check_case("a server that does not come up: failed points with the end of its log; values are quoted for the shell");
-    EXITS(run(STARTED "y --server 'echo started with {v}; echo and gone; exit 3' --knob 'v=1,$(exit 9) x'"), 1, err,
-          "the server ended before http://127.0.0.1:18437/v1/models answered");
-    CHECK(strstr(last.err, "and gone") && count_in("y/server-v---exit-9--x.log", "started with $(exit 9) x") == 1);
+    check_case("no server comes up: an error with the end of the log, and no table, no result file and no failed point; values are quoted for the shell");
+    EXITS(run(STARTED "y --server 'echo started with {v}; echo and gone; exit 3' --knob 'v=1,$(exit 9) x'"), 4, err,
+          "the server exited before http://127.0.0.1:18437/v1/models answered");
+    CHECK(strstr(last.err, "and gone") && strstr(last.err, "no server was ready, so nothing was measured: try the command") && !strstr(last.err, "next:"));
+    CHECK(!*last.out && !result("y", "words_") && count_in("y/journal.jsonl", "\"failed\"") == 0);
+    CHECK_INT(count_in("y/server-v---exit-9--x.log", "started with $(exit 9) x"), 1);
+    check_case("one of two servers does not come up: its points fail, and its accuracy is not 0 but unknown");
+    EXITS(run(STARTED "w --server 'test {v} = 1 && exec python3 %s/samples/stub_server.py --port 18437 --token_ms 0; exit 3' --knob v=2,1 --server_rounds 1",
+              here), 1, err, "failed points are rows");
+    CHECK(count_in("w/journal.jsonl", "\"failed\": \"the server ended") == 6 && count_in("w/journal.jsonl", "\"run\": ") == 12);
+    CHECK(strstr(last.out, "stub-v=2-") && strstr(last.out, " -\n") && strstr(last.out, " -\n") < strstr(last.out, "stub-v=1-"));
     check_case("a server that dies: the rest of its block fails, and it is started again for the next block");
     EXITS(run(STARTED "x --server 'exec python3 %s/samples/stub_server.py --port 18437 --token_ms 0 --die_after 4' --request_rate_list 1 2", here), 1, err,
           "failed points are rows");

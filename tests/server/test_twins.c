@@ -95,7 +95,7 @@ static void test_search_ends(void) {
     CHECK(search.next == -1);
 }
 static void test_memory(void) {
-    struct twin_memory memory = {NULL, 0, 0, 0};
+    struct twin_memory memory = {0};
     struct twin_search search;
     int64_t tries = 0;
     check_case("the next search begins at texts found earlier, from both sides; the same number needs no try");
@@ -196,7 +196,7 @@ static void test_pairs(void) {
     result = twins_result(pairs, 20);
     CHECK(result.basis == TWINS_CHUNK && result.pairs == 20 && result.difference.median == 60 && result.chunk_difference_ms == 60);
     twins_warn(&warnings, &result);
-    CHECK(warnings.count == 1 && strstr(warnings.items[0], "on the first part of each stream, not on TTFT"));
+    CHECK(warnings.count == 1 && strstr(warnings.items[0], "on the first chunk of each stream, not on TTFT"));
     text_list_free(&warnings);
     for (int i = 0; i < 20; i++) pairs[i].text_chunk_ms = (double)NAN;
     result = twins_result(pairs, 20);
@@ -357,7 +357,7 @@ static void test_sweep(void) {
     steps_of_texts = 1;
     is_cached_always = 1;
     CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --json", server.port), 0);
-    CHECK(strstr(last.err, "5 of 5 image/text pairs were dropped: the server's cache answered them") != NULL);
+    CHECK(strstr(last.err, "5 of 5 image/text pairs were dropped: their prompts came from the server's cache") != NULL);
     CHECK(number_of_key("\"pairs_cached\": ") == 5 && isnan(number_of_key("\"ms\": ")) | (number_of_key("\"ms\": ") == 0));
     is_cached_always = 0;
     check_case("rejected: twins without a server");

@@ -44,6 +44,14 @@ static void test_no_image(void) {
     CHECK_INT(run("sweep " SERVER "--data %%F/words.jsonl --output_dir %%F/k"), 0);
     CHECK(strstr(last.err, "no record has an image") && !strstr(strstr(last.err, "no record has an image") + 1, "no record has an image"));
 }
+#define PAIRS "sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 5 --output_dir %%F/"
+static int pairs_in(const char *file) {
+    char *text = text_of_file(in_folder(file));
+    int count = 0;
+    for (const char *at = text; at && (at = strstr(at, "\"image_first\": ")) != NULL; at++) count++;
+    free(text);
+    return count;
+}
 static void test_twins(void) {
     check_case("ask --twins: an image that takes 40 ms longer than a text of the same number of tokens, and one that does not");
     server("image_us=40000 gap_us=1000");
@@ -58,7 +66,7 @@ static void test_twins(void) {
     kept("twins-several", 0);
     run("ask samples/cat.jpg samples/astronaut.jpg -p what " SERVER "--resize 280x280 --family qwen2_vl --twins 9 --json --quiet");
     CHECK(strstr(last.out, "\"image\": null") && strstr(last.out, "\"images\": [") && strstr(last.out, "\"image_tokens_by_rule\": 200"));
-    check_case("ask --twins --json: each pair, and the time to the first part of the stream");
+    check_case("ask --twins --json: each pair, and the time to the first chunk of the stream");
     server("image_us=40000 gap_us=1000");
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6 --json"), 0);
     CHECK(strstr(last.out, "\"basis\": \"TTFT\"") && strstr(last.out, "\"first_chunk_ms\": {") && strstr(last.out, "\"image_chunk_ms\": 48."));
@@ -79,6 +87,22 @@ static void test_twins(void) {
     CHECK_INT(last.code, 0);
     run("report %%F/w");
     CHECK(strstr(last.out, " 0.600  ms/token     30.00") != NULL);
+    check_case("a crash of the server or Ctrl-C between pairs: the complete pairs are kept, and the same command measures the others, with the same results");
+    for (int is_crash = 0; is_crash < 2; is_crash++) {
+        const char *const where = is_crash ? "crash" : "stop";
+        char path[40];
+        snprintf(path, sizeof path, "%s/journal.jsonl", where);
+        server(is_crash ? "image_us=30000 gap_us=1000 crash_at=22" : "image_us=30000 gap_us=1000 interrupt_ms=800");
+        EXITS(run(PAIRS "%s", where), is_crash ? 4 : 130, err, is_crash ? "3 of 5 pairs of sample 0 are kept" : "interrupted");
+        CHECK(strstr(last.err, "run the same command again to continue") && pairs_in(path) % 5 > 0);
+        server("image_us=30000 gap_us=1000");
+        CHECK_INT(run(PAIRS "%s", where), 0);
+        CHECK_INT(run("report %%F/%s --json", where), 0);
+        CHECK(strstr(last.out, "\"pairs\": 10") != NULL);
+    }
+    server("image_us=40000 gap_us=1000 crash_at=25");
+    EXITS(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 9 --num_runs 3"), 4, err, "of 9 pairs are complete");
+    CHECK(strstr(last.out, "T_total") != NULL);
     check_case("audit: equal by the family's rule, and by another");
     server("");
     run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");

@@ -29,8 +29,9 @@ static struct {
     int64_t service_ns;   /* of a request; one worker */
     int64_t wrong_ns;     /* an answer is wrong after a longer wait for the worker; 0: never */
     int64_t fail_every;   /* every so many requests get HTTP 429; 0: none */
+    int64_t crash_at;     /* from this request on, none is answered; 0: never */
     int64_t jitter, jitter_seed; /* service_ns changes by up to so many percent */
-} virtual_server = {0, 0, 500000, 0, 0, 0, 8000000, 0, 0, 0, 1};
+} virtual_server = {0, 0, 500000, 0, 0, 0, 8000000, 0, 0, 0, 0, 1};
 enum { VIRTUAL_PIECES = 3, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000, VIRTUAL_START_NS = 1000000000, VIRTUAL_TICK_NS = 1000 };
 static int64_t virtual_now_ns = VIRTUAL_START_NS, virtual_free_ns;
 
@@ -56,6 +57,7 @@ static void virtual_read(void) {
     virtual_setting("service_us", &virtual_server.service_ns, 1000);
     virtual_setting("wrong_ms", &virtual_server.wrong_ns, 1000000);
     virtual_setting("fail_every", &virtual_server.fail_every, 1);
+    virtual_setting("crash_at", &virtual_server.crash_at, 1);
     virtual_setting("jitter", &virtual_server.jitter, 1);
     virtual_setting("jitter_seed", &virtual_server.jitter_seed, 1);
 }
@@ -159,6 +161,7 @@ static void virtual_send(vp_server *server, vp_exchange *exchange) {
     exchange->is_new_connection = !server->is_used++;
     virtual_count++;
     exchange->http_status = virtual_server.fail_every && virtual_count % virtual_server.fail_every == 0 ? 429 : 200;
+    if (virtual_server.crash_at && virtual_count >= virtual_server.crash_at) exchange->http_status = 0;
     if (exchange->http_status == 200)
         virtual_free_ns = (arrived > virtual_free_ns ? arrived : virtual_free_ns) + virtual_service_ns()
                           + (tokens > 0 ? virtual_server.image_ns * images + virtual_server.token_ns * tokens : 0);
@@ -172,7 +175,8 @@ static vp_result virtual_end(const vp_server *server, vp_exchange *exchange) {
     char text[400];
     exchange->state = VP_EXCHANGE_FAILED;
     if (exchange->http_status != 200)
-        return exchange->result = vp_error_set(&exchange->error, VP_ERR_DEVICE, -1, server->url, "HTTP 429: too many requests");
+        return exchange->result = vp_error_set(&exchange->error, VP_ERR_DEVICE, -1, server->url,
+                                               exchange->http_status ? "HTTP 429: too many requests" : "Connection reset by peer");
     vp_chat_reply_begin(&exchange->reply, server->options.api, "text/event-stream", 1 << 20);
     for (int i = 0; i < VIRTUAL_PIECES; i++) {
         snprintf(text, sizeof text, "data: {\"id\":\"virtual-7\",\"choices\":[{\"delta\":{\"content\":\"%s \"}}]}\n\n", is_wrong ? "b" : "a");

@@ -286,6 +286,24 @@ static int find_32_bit(const struct audit_rule *rule, const struct evidence *evi
     verdict->is_half_up = 0;
     return 0;
 }
+/* Returns 1 if the counts are those of llama.cpp, with its own limits of 8 to 4096 tokens, for a rule like Qwen's. */
+static int find_llama_cpp(const struct audit_rule *rule, const struct evidence *evidence,
+                          struct audit_verdict *verdict) {
+    struct audit_rule *limited = zeroed(1, sizeof *limited);
+    const int64_t unit = rounding_unit(&rule->family);
+    const vp_family_key *keys[] = {key_of(&rule->family, VP_SLOT_MAX), key_of(&rule->family, VP_SLOT_MIN)};
+    const int64_t values[] = {4096 * unit * unit, 8 * unit * unit};
+    int found = unit && keys[0] && keys[1];
+    limited->family = rule->family;
+    for (int i = 1; i >= 0 && found; i--)
+        found = vp_family_set_number(&limited->family, keys[i]->name, (double)values[i], NULL) == VP_OK;
+    found = found && find_32_bit(limited, evidence, verdict);
+    for (int i = 0; i < 2 && found; i++)
+        verdict->fits[verdict->fit_count++] =
+            (struct audit_fit){keys[i]->name, NULL, values[i], values[i], values[i], 1};
+    free(limited);
+    return found;
+}
 /* Returns 1 if the rule gives all counts, perhaps with other limits, when a side of n + 1/2 units is rounded up. Qwen's
  * own code rounds it to even; llama.cpp does not. */
 static int find_rounding(const struct audit_rule *rule, const struct evidence *evidence,
@@ -325,11 +343,22 @@ static int find_families(const struct audit_rule *rule, const struct evidence *e
         verdict->families[at] = tried->preset;
         verdict->family_count++;
     }
-    if (verdict->family_count) verdict->family_offset = offsets[0];
     free(tried);
     return verdict->family_count > 0;
 }
 
+/* Finds the first other family whose rule gives all counts with other limits than the published ones. */
+static int find_family_limits(const struct audit_rule *rule, const struct evidence *evidence,
+                              struct audit_verdict *verdict) {
+    struct audit_rule *other = zeroed(1, sizeof *other);
+    for (int32_t i = 0; vp_family_at(i) && !verdict->family_count; i++) {
+        vp_family_default(vp_family_at(i), &other->family);
+        if (other->family.preset == rule->family.preset || !find_limit(other, evidence, verdict)) continue;
+        verdict->families[verdict->family_count++] = other->family.preset;
+    }
+    free(other);
+    return verdict->family_count > 0;
+}
 /* measured - rule at a size, without `extra` tokens for each row or view of the rule's grid. */
 static int64_t surplus_of(const vp_family *family, const struct audit_size *size, audit_cause cause, int64_t extra) {
     vp_vision_count count = {0};
@@ -392,7 +421,9 @@ static void find_cause(const struct audit_rule *rule, const struct evidence *evi
     else if (is_ignored && !is_silent) {
         verdict->cause = AUDIT_KNOB_IGNORED;
         find_limit(rule, evidence, verdict);
-    } else if (!verdict->is_constant && find_32_bit(rule, evidence, verdict)) verdict->cause = AUDIT_32_BIT;
+    } else if (!verdict->is_constant
+               && (find_32_bit(rule, evidence, verdict) || find_llama_cpp(rule, evidence, verdict)))
+        verdict->cause = AUDIT_32_BIT;
     else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) {
         verdict->cause = AUDIT_LIMIT;
         find_families(rule, evidence, verdict);
@@ -401,7 +432,9 @@ static void find_cause(const struct audit_rule *rule, const struct evidence *evi
         verdict->cause = AUDIT_FIXED;
         find_families(rule, evidence, verdict);
     } else if (find_families(rule, evidence, verdict)) verdict->cause = AUDIT_FAMILY;
-    else if (rule->is_low_detail || !find_surplus(rule, evidence, verdict)) verdict->cause = AUDIT_UNEXPLAINED;
+    else if (!rule->is_low_detail && find_surplus(rule, evidence, verdict)) return;
+    else if (!rule->is_low_detail && find_family_limits(rule, evidence, verdict)) verdict->cause = AUDIT_FAMILY;
+    else verdict->cause = AUDIT_UNEXPLAINED;
 }
 /* The usual offset that most sizes, at least two, have; 0 if there is none. */
 static int64_t common_offset(const struct evidence *evidence) {
@@ -471,25 +504,11 @@ static void add_families(const struct audit_verdict *verdict, struct text_buffer
     }
     if (verdict->family_count > 6) text_add_string(line, " ...");
 }
-/* If every image has the same count: it may be the patches of a square image, with up to two tokens around them. */
-static void add_square(const struct audit_verdict *verdict, struct text_buffer *line) {
-    for (int64_t around = 0; around <= 2 && verdict->is_constant && verdict->constant > 64; around++) {
-        int64_t side = 8;
-        while (side * side < verdict->constant - around) side++;
-        if (side * side != verdict->constant - around) continue;
-        text_add_format(line, " (%lld = %lld x %lld, the patches of 14 px of a %lld px image)",
-                        (long long)(verdict->constant - around), (long long)side, (long long)side,
-                        (long long)side * 14);
-        return;
-    }
-}
 static void cause_words(const struct audit_rule *rule, const struct audit_verdict *verdict, struct text_list *out) {
     const char *family = rule->family.preset->name;
-    struct text_buffer fits_text = {NULL, 0, 0}, families = {NULL, 0, 0}, square = {NULL, 0, 0};
+    struct text_buffer fits_text = {NULL, 0, 0}, families = {NULL, 0, 0};
     add_fits(verdict, &fits_text);
     add_families(verdict, &families);
-    text_add_string(&square, "");
-    add_square(verdict, &square);
     switch (verdict->cause) {
     case AUDIT_DROPPED:
         if (!verdict->is_constant)
@@ -514,9 +533,10 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
                       verdict->family_count ? families.data : "");
         break;
     case AUDIT_32_BIT:
-        text_list_add(out, "32-bit square root: all counts fit %s and these limits if the size is computed in 32 bits, "
-                           "as in llama.cpp%s; at a limit a side is then one unit of %lld px longer or shorter",
-                      family, verdict->is_half_up ? ", with halves rounded up" : "",
+        text_list_add(out, "llama.cpp's 32-bit square root: all counts fit %s and %s if the size is computed in 32 "
+                           "bits%s; at a limit a side is then one unit of %lld px longer or shorter",
+                      family, verdict->fit_count ? fits_text.data : "these limits",
+                      verdict->is_half_up ? ", with halves rounded up" : "",
                       (long long)rounding_unit(&rule->family));
         break;
     case AUDIT_ROUNDING:
@@ -526,12 +546,14 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
                       verdict->fit_count ? " " : "", verdict->fit_count ? fits_text.data : "");
         break;
     case AUDIT_FAMILY:
-        text_list_add(out, "another family: all counts fit the published rule of %s%s", families.data, square.data);
+        text_list_add(out, "another family: all counts fit the %srule of %s%s%s",
+                      verdict->fit_count ? "" : "published ", families.data, verdict->fit_count ? " with " : "",
+                      verdict->fit_count ? fits_text.data : "");
         break;
     case AUDIT_FIXED:
         text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, but by this rule the cost "
-                           "depends on the size%s%s%s",
-                      (long long)verdict->constant, square.data, verdict->family_count ? "; this is the count of " : "",
+                           "depends on the size%s%s", (long long)verdict->constant,
+                      verdict->family_count ? "; this is the count of " : "",
                       verdict->family_count ? families.data : "");
         break;
     case AUDIT_ROWS: case AUDIT_VIEWS:
@@ -549,12 +571,11 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
                       100 * (verdict->share - 1), 100 * (sqrt(verdict->share) - 1));
         break;
     case AUDIT_UNEXPLAINED:
-        text_list_add(out, "unknown: neither another limit of %s nor another family gives these counts%s", family,
-                      square.data);
+        text_list_add(out, "unknown: neither another limit of %s nor another family gives these counts", family);
         break;
     default: break;
     }
-    FREE_ALL(fits_text.data, families.data, square.data);
+    FREE_ALL(fits_text.data, families.data);
 }
 void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
                  const struct audit_verdict *verdict, struct text_list *out) {

@@ -64,7 +64,7 @@ struct audit_verdict {
     /* other families whose published rule gives all counts */
     const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count;
     int is_half_up;          /* for AUDIT_32_BIT: 1 if halves are also rounded up */
-    int64_t fit_offset, family_offset; /* measured - count: of the fits, of the first family */
+    int64_t fit_offset;      /* measured - count, of the fits */
     int64_t extra; double share; /* for AUDIT_ROWS, AUDIT_VIEWS: tokens of each; for AUDIT_SHARE: measured / by rule */
     /* if all counts match: whether they are also equal without the knobs, and whether the rule predicts that */
     enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;

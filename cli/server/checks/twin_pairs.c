@@ -1,14 +1,14 @@
 /* twin_pairs.c: sends a server requests with an image and with its twin, alternately.
  * After each pair, a text of a few tokens is sent, which measures network and server almost without a prompt. Caches
  * contain nothing useful: every image has unique pixels, and every text starts with a unique mark. */
-#include "server/checks/twin_pairs.h"
+#include "server/checks/twins.h"
 
 #include "base/console.h"
 
 #include <math.h>
 
 /* Only the first token matters; if it is part of a character, the second may complete it. */
-enum { TOKENS = 2 };
+enum { TOKENS = 2, PAIR_TRIES = 3 };
 
 /* The result of a request. */
 struct reply { double ttft_ms, chunk_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
@@ -40,6 +40,7 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
     question.request.max_tokens = TOKENS;
     question.request.ignore_eos = 0;
     int code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
+    plan->memory->is_away = code == EXIT_DEVICE && sent.http_status < 400;
     if (!code) *reply = reply_of(run);
     runs_free(run, 1);
     if (!code && reply->tokens < 0) {
@@ -92,7 +93,7 @@ static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_t
     if (search.nearest.tokens < 0) {
         snprintf(reason, capacity,
                  "no text with about %lld prompt tokens was found in %d tries: the image has fewer tokens than the "
-                 "mark at the start of each text", (long long)wanted, search.tries);
+                 "marker at the start of each text", (long long)wanted, search.tries);
         return EXIT_INPUT;
     }
     *text = search.nearest;
@@ -134,7 +135,9 @@ int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reaso
     struct twin_text text;
     struct reply reply;
     int64_t question_tokens = 0;
-    memset(twins, 0, sizeof *twins);
+    *twins = (struct twins){.pairs = zeroed((size_t)plan->pairs + 1, sizeof *twins->pairs)};
+    for (; twins->count < plan->known_count && twins->count < plan->pairs; twins->count++)
+        twins->pairs[twins->count] = plan->known[twins->count];
     reason[0] = 0;
     show_progress("%s: the image's tokens", plan->name);
     int code = ask(plan, NULL, &reply, reason, capacity);
@@ -143,11 +146,12 @@ int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reaso
     code = count_question(plan, &question_tokens, reason, capacity);
     twins->image_tokens = twins->prompt_tokens - question_tokens;
     if (!code) code = find_text(plan, twins->prompt_tokens, &text, reason, capacity);
-    twins->pairs = zeroed((size_t)plan->pairs + 1, sizeof *twins->pairs);
-    for (int32_t i = -1; i < plan->pairs && !code && !interrupted; i++) { /* the first pair is the warm-up */
+    for (int32_t i = -1; i < plan->pairs && !code && !interrupted; i = twins->count) { /* -1: the warm-up */
         struct twin_pair pair = {.image_first = is_image_first(plan, i < 0 ? 0 : i)};
         show_progress(i < 0 ? "%s: warm-up" : "%s: pair %d of %d", plan->name, i + 1, plan->pairs);
         code = measure_pair(plan, &text, &pair, reason, capacity);
+        for (int tries = 1; tries < PAIR_TRIES && code && plan->memory->is_away && !interrupted; tries++)
+            code = measure_pair(plan, &text, &pair, reason, capacity);
         if (!code && i >= 0) twins->pairs[twins->count++] = pair;
     }
     close_progress();

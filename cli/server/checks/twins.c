@@ -111,9 +111,6 @@ void twin_forget(struct twin_memory *memory) {
 
 static const double MS_LIMIT = 1e12;
 
-static void put_count(vp_json_writer *writer, const char *key, int64_t count) {
-    if (count < 0) put_null(writer, key); else put_int(writer, key, count);
-}
 /* ---- the result of pairs */
 const char *const TWIN_BASES[TWINS_BASES] = {"TTFT", "first_chunk", "server_prompt_ms"};
 static int is_cached(int64_t cached, int64_t tokens) { return cached > 0 && cached * 2 >= tokens; }
@@ -229,9 +226,8 @@ void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t
     put_medians(writer, "first_chunk_ms", result->image_chunk_ms, result->text_chunk_ms, result->chunk_difference_ms);
     put_medians(writer, "server_prompt_ms", result->image_prompt_ms, result->text_prompt_ms,
                 result->prompt_difference_ms); /* medians by the server's clock */
-    put_count(writer, "prompt_tokens", prompt_tokens);
-    put_count(writer, "image_tokens", image_tokens);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_KNOWN("prompt_tokens", prompt_tokens >= 0, prompt_tokens),
+        KEY_KNOWN("image_tokens", image_tokens >= 0, image_tokens), END_OBJECT);
 }
 void twins_warn(struct text_list *warnings, const struct twin_result *result) {
     const int32_t all = result->pairs + result->cached + result->unequal + result->silent;

@@ -1,11 +1,12 @@
 /* twins.h: the cost of an image, measured from outside: a request with the image against a text of equal length.
  * Requests whose prompts have the same number of tokens take the same time in the language model. Their TTFT therefore
  * differs by the image's preprocessing, upload and vision encoder. This file searches for such a text and evaluates
- * pairs of times. It sends nothing: server/checks/twin_pairs.h does. */
+ * pairs of times. twin_pairs.c sends the requests. */
 #ifndef VLMPROF_CLI_TWINS_H
 #define VLMPROF_CLI_TWINS_H
 #include "results/fields.h"
 #include "results/metrics.h"
+#include "server/ask.h"
 
 /* ---- the text: a mark that is in no cache, then a filler, repeated until the prompt has the wanted tokens */
 enum { TWIN_FILLERS = 4, TWIN_TRIES = 60 };
@@ -31,6 +32,7 @@ char *twin_text(int filler, int64_t repeats, uint64_t mark);
 struct twin_memory {
     struct twin_text *texts; size_t count;
     uint64_t question; int64_t question_tokens; /* hash of the last question, and its prompt tokens without an image */
+    int is_away;                                /* the last request failed without a whole answer */
 };
 const struct twin_text *twin_recall(const struct twin_memory *memory, int64_t wanted); /* the nearest, or NULL */
 void twin_remember(struct twin_memory *memory, const struct twin_text *text);
@@ -70,5 +72,32 @@ void twins_warn(struct text_list *warnings, const struct twin_result *result);
 
 /* The prompt time in a server's own timings (llama.cpp, Ollama), ms; NaN if not reported. */
 double twin_prompt_ms(const char *timings);
+
+/* ---- pairs of requests, sent alternately (twin_pairs.c) */
+#define OPTION_TWINS \
+    {"twins", COUNT, "N", NULL, 1, 10000, NULL, \
+     "measure the cost of the image with N pairs of requests: one with the image, one with a text of the same number " \
+     "of prompt tokens; their TTFTs differ by preprocessing, upload and vision encoder"}
+
+struct twin_plan {
+    struct endpoint *endpoint;
+    struct question question; size_t text_knob_count; /* text_knob_count: the knobs before the images' */
+    int32_t pairs;    /* requested pairs, after one warm-up pair */
+    uint64_t seed;    /* seed of the order within the pairs */
+    const char *name; /* for the progress line */
+    struct twin_memory *memory;
+    const struct twin_pair *known; int32_t known_count; /* pairs measured before, which count */
+};
+struct twins {
+    int64_t prompt_tokens; /* prompt tokens in the image request */
+    int64_t image_tokens;  /* prompt_tokens minus the tokens of the question without the image */
+    struct twin_pair *pairs; int32_t count;
+};
+
+/* Finds the text and measures the pairs; a pair whose answer breaks off is measured again, twice at most. Returns 0,
+ * EXIT_INTERRUPTED, or an exit code with a line in `reason`: memory->is_away is then 1 if the server gave no whole
+ * answer, as after a crash. The complete pairs are there in all cases. The caller must call twins_free. */
+int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reason, size_t capacity);
+void twins_free(struct twins *twins);
 
 #endif
