@@ -459,7 +459,7 @@ VP_API vp_result vp_file_failed(const char *path, vp_error *error) {
 static vp_result vp_impl_file_open(const char *path, int streams, int64_t *file_bytes, int *out, vp_error *error) {
     const vp_path kind = vp_path_kind(path);
     if (kind == VP_PATH_NONE || kind == VP_PATH_UNKNOWN) return vp_file_failed(path, error);
-    if (kind == VP_PATH_FOLDER) return vp_error_set(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
+    if (kind == VP_PATH_FOLDER) return vp_error_set(error, VP_ERR_READ, -1, path, "it is a folder, not a file");
     if (!streams && kind != VP_PATH_FILE)
         return vp_error_set(error, VP_ERR_READ, -1, path, "this is not a regular file");
     int fd = vp_impl_open_to_read(path, streams); /* the path may have changed since */
@@ -556,7 +556,7 @@ VP_API vp_result vp_stream_read(const char *path, size_t limit_bytes, char **tex
 /* ---- output ---- */
 static vp_result vp_impl_output_failed(const char *path, int code, vp_error *error) {
     return vp_failf(error, code == ENOMEM ? VP_ERR_MEMORY : VP_ERR_WRITE, -1, path, "it cannot be written: %s",
-                    code == EISDIR ? "this is a folder" : strerror(code));
+                    code == EISDIR ? "it is a folder" : strerror(code));
 }
 /* Creates the temporary file. Returns 0 or an errno value. */
 static int vp_impl_output_begin(vp_output *output) {

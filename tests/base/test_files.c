@@ -108,7 +108,7 @@ static void test_write(void) {
     check_case("a failed write is reported and leaves no file");
     FAILS(file_write_whole(in_folder("none"), "f", "x", 1), EXIT_OUTPUT, "none/f: it cannot be written: No such file");
     mkdir(in_folder("w/taken"), 0777);
-    FAILS(file_write_whole(in_folder("w"), "taken", "x", 1), EXIT_OUTPUT, "w/taken: it cannot be written: this is a folder");
+    FAILS(file_write_whole(in_folder("w"), "taken", "x", 1), EXIT_OUTPUT, "w/taken: it cannot be written: it is a folder");
     FAILS(file_write_text(in_folder("none/f"), &out), EXIT_OUTPUT, "none/f: it cannot be written");
     CHECK_INT(count_in(in_folder("w")), 4);
     free(out.data);

@@ -103,7 +103,6 @@ static void test_usage(void) {
     REFUSED("infos", 2, "did you mean info?");
     REFUSED("self_test", 2, "did you mean selftest?");
     REFUSED("info --tier low", 2, "of info (run has this option)");
-    REFUSED("load --request_rate 1", 2, "--concurrency_list measures a server under load");
     REFUSED("selftest --jsn", 2, "did you mean --json?");
     REFUSED("run -x", 2, "unknown option -x");
     check_case("option values");
@@ -128,7 +127,7 @@ static void test_usage(void) {
     REFUSED("run -p a", 2, "--model DIR");
     REFUSED("run -p a --synthetic tiny --model x", 2, "--model and --synthetic cannot be used together");
     REFUSED("run --synthetic tiny", 2, "-p TEXT");
-    REFUSED("run a.png b.png -p a --synthetic tiny", 2, "only one is possible");
+    REFUSED("run a.png b.png -p a --synthetic tiny", 2, "only one is allowed");
     REFUSED("run -p a --synthetic tiny --style vqa2 --raw_prompt", 2, "cannot be used together");
     REFUSED("run -p 'a\xff' --synthetic tiny", 2, "UTF-8");
     REFUSED("run -p a --style '\xc0\x80' --synthetic tiny", 2, "UTF-8");

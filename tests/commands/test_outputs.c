@@ -62,7 +62,7 @@ static void test_output(size_t at) {
     check_case("%s: a folder is rejected", name);
     CHECK_INT(mkdir(in_folder("taken"), 0777), 0);
     CHECK_INT(run("%s%%F/taken", command), 5);
-    CHECK(last.err && strstr(last.err, "taken") && strstr(last.err, "this is a folder"));
+    CHECK(last.err && strstr(last.err, "taken") && strstr(last.err, "it is a folder"));
     CHECK_INT(rmdir(in_folder("taken")), 0);
     CHECK_INT(unfinished_files(), 0);
     null = device("null");

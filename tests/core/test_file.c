@@ -59,7 +59,7 @@ static void test_regular(void) {
     CHECK(strstr(error.where, "no/such/folder") && strstr(error.text, "No such file"));
     CHECK_INT(put("", "x", &error), VP_ERR_WRITE);
     CHECK_INT(put(folder, "x", &error), VP_ERR_WRITE);
-    CHECK(strstr(error.text, "this is a folder"));
+    CHECK(strstr(error.text, "it is a folder"));
     CHECK_INT(vp_output_open(NULL, NULL, &error), VP_ERR_RANGE);
     CHECK_INT(unfinished_files(), 0);
 }
@@ -87,7 +87,7 @@ static void test_links(void) {
     check_case("a link to a folder is rejected");
     CHECK_INT(symlink("there", in_folder("to_folder")), 0);
     CHECK_INT(put(in_folder("to_folder"), "x", &error), VP_ERR_WRITE);
-    CHECK(strstr(error.text, "this is a folder"));
+    CHECK(strstr(error.text, "it is a folder"));
 }
 /* Runs the writer in a child while this process reads the pipe. */
 static void test_pipe(void) {
@@ -123,7 +123,7 @@ static void test_open(void) {
     close(fd);
     check_case("nothing else is opened");
     refuse_open("none", VP_ERR_NOT_FOUND, "there is no such file");
-    refuse_open("", VP_ERR_READ, "this is a folder");
+    refuse_open("", VP_ERR_READ, "it is a folder");
     refuse_open("pipe", VP_ERR_READ, "this is not a regular file");
     CHECK_INT(symlink("pipe", in_folder("to_pipe")), 0);
     refuse_open("to_pipe", VP_ERR_READ, "this is not a regular file");

@@ -173,7 +173,7 @@ static void test_vqa_refusals(void) {
     BAD_QUESTIONS("\"license\":", "7:", "expected a key");
     BAD_NOTES("\"question_id\": 1", "\"question_id\": 1.5", "integer");
     BAD_NOTES("\"answers\": []", "\"answers\": 5", "\"answers\" must be an array");
-    BAD_NOTES("{\"answer\": \"bus\"", "{\"answer\": 1", "needs a text");
+    BAD_NOTES("{\"answer\": \"bus\"", "{\"answer\": 1", "needs a string");
     BAD_NOTES("\"annotations\":", "\"notes\":", "has no \"annotations\"");
     write_text(in_folder(NOTES_FILE), "{\"annotations\": [{\"question_id\": 3, \"answers\": []}]}");
     REFUSED(DATA "--data %F/" VQA_FILE, 3, "belongs to other questions");
@@ -461,12 +461,12 @@ static void test_same_rejections(void) {
         {"{\"question\": \"a?\", \"image\": \"http://x/a.png\"}\n", "line 1: its \"image\" is a URL"},
         {"{\"question\": \"a?\", \"images\": [\"b/../../a.png\"]}\n", "--allow_outside permits it"},
         {"{\"question\": \"a?\", \"answers\": [true]}\n", "line 1: \"answers\" must be a string, a number or a list of these"},
-        {"{\"question\": \"a?\", \"answer\": true}\n", "line 1: \"answer\" must be a text"},
-        {"{\"question\": \"a?\", \"answers\": [\"yes\", null]}\n", "\"answers\" must be a text"},
+        {"{\"question\": \"a?\", \"answer\": true}\n", "line 1: \"answer\" must be a string"},
+        {"{\"question\": \"a?\", \"answers\": [\"yes\", null]}\n", "\"answers\" must be a string"},
         {"{\"question\": \"a?\", \"options\": [\"x\", \"y\"], \"answer\": 7}\n", "line 1: \"answer\" (or \"answer_index\") is not one of the options"},
         {"{\"question\": \"a?\", \"options\": [\"x\", \"y\"], \"answer\": \"(C)\"}\n", "is not one of the options"},
-        {"{\"question\": \"a?\", \"options\": \"x or y\", \"answer\": \"x\"}\n", "line 1: \"options\" (or \"choices\") must be a list of texts"},
-        {"{\"question\": \"a?\", \"choices\": {\"label\": [\"A\"], \"text\": [\"x\", \"y\"]}, \"answer\": \"A\"}\n", "must be a list of texts"}};
+        {"{\"question\": \"a?\", \"options\": \"x or y\", \"answer\": \"x\"}\n", "line 1: \"options\" (or \"choices\") must be a list of strings"},
+        {"{\"question\": \"a?\", \"choices\": {\"label\": [\"A\"], \"text\": [\"x\", \"y\"]}, \"answer\": \"A\"}\n", "must be a list of strings"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         check_case("plan and sweep reject the same: %s", bad[i].words);
         write_text(in_folder("k.jsonl"), bad[i].text);

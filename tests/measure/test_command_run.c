@@ -327,7 +327,7 @@ static void test_bad_input(void) {
     REFUSED("run %F -p a --synthetic tiny", 3, "");
     check_case("an output that cannot be written is reported before anything is measured");
     REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 5, "p.html: cannot be written: there is no folder ");
-    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 5, "cannot be written: this is a folder");
+    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 5, "cannot be written: it is a folder");
     check_case("damaged images");
     if (CHECK(image != NULL)) write_file(in_folder("cut.png"), image, bytes / 2);
     REFUSED("run %F/cut.png -p a --synthetic tiny", 3, "cut.png");
@@ -366,7 +366,7 @@ static void test_bad_input(void) {
     REFUSED("run -p a --synthetic tiny --dump %F/file/x", 5, "file");
     make_empty(in_folder("dumped"));
     make_empty(in_folder("dumped/logits.npy"));
-    EXITS(cli("run -p a --synthetic tiny --max_new_tokens 1 --dump %F/dumped"), 5, err, "dumped/logits.npy: it cannot be written: this is a folder");
+    EXITS(cli("run -p a --synthetic tiny --max_new_tokens 1 --dump %F/dumped"), 5, err, "dumped/logits.npy: it cannot be written: it is a folder");
 }
 
 /* the numbers of a list in case.json */
@@ -490,7 +490,7 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels per side: there is no setting");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "settings: max_patches, min_patches");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes only one value");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected integers of 1 or more");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected positive integers");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "expected NAME=NUMBER");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "cannot be used together");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 3", 2, "even one view of InternVL has 4 tokens");
@@ -568,7 +568,7 @@ static void test_other_folders(void) {
     write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, \"x\"]}");
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "neither a token id nor a list");
     write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}");
-    REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
+    REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "lists 17 end tokens");
 }
 
 /* integer weights: there are answers, the JSON gives the precision, and models that do not support it are rejected with an error */

@@ -179,7 +179,7 @@ static void test_served(void) {
         if (metric != METRIC_TOTAL && metric != METRIC_TTFT && metric != METRIC_DECODE && metric != METRIC_PER_TOKEN) lacks(run, metric, "only the device");
     run->served->is_streamed = 0;
     CHECK_INT(served_gaps(run->served, gaps), 0);
-    for (int metric = METRIC_DECODE; metric <= METRIC_TTFT; metric++) if (metric != METRIC_TOTAL) lacks(run, metric, "one body");
+    for (int metric = METRIC_DECODE; metric <= METRIC_TTFT; metric++) if (metric != METRIC_TOTAL) lacks(run, metric, "single response body");
     runs_free(run, 1);
     check_case("values that a server does not report are not numbers");
     run = answered(-1, 4);
@@ -194,7 +194,7 @@ static void test_served(void) {
     CHECK_INT(served_gaps(run->served, gaps), 0);
     runs_free(run, 1);
     run = answered(1, 2);
-    lacks(run, METRIC_PER_TOKEN, "one token");
+    lacks(run, METRIC_PER_TOKEN, "single token");
     runs_free(run, 1);
     run = answered(0, 0);
     lacks(run, METRIC_TTFT, "empty");

@@ -123,7 +123,7 @@ static void test_knobs(void) {
     make_empty(in_folder("percent"));
     write_text(in_folder("percent/0.json"), "{\"dataset_name\": \"d\", \"per_sample_results\": [{\"sample_id\": 1, \"T_total\": 5, \"accuracy\": 100}, "
                "{\"sample_id\": 2, \"T_total\": 6, \"accuracy\": 0}]}");
-    check_refused(run("policy %%F/percent --budget_ms 9"), 3, "0.json: accuracies are 0..1");
+    check_refused(run("policy %%F/percent --budget_ms 9"), 3, "0.json: accuracies must be 0..1");
 }
 static void test_check(void) {
     static const struct { int samples, failed, has_half; double ms; int code; const char *says; } cases[] = {

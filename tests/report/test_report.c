@@ -38,7 +38,7 @@ static void test_damaged(void) {
     damage("no total", "latency_stats", "{\"sample_id\": 1}", "T_total is missing");
     damage("no id", "latency_stats", "{\"T_total\": 1}", "sample_id is missing");
     damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is neither a non-negative integer nor a string");
-    damage("an empty text as an id", "latency_stats", FOREIGN_ROW("\"\"", "1", "1", "2", "1"), "sample_id is neither an integer");
+    damage("an empty text as an id", "latency_stats", FOREIGN_ROW("\"\"", "1", "1", "2", "1"), "sample_id is neither a non-negative integer");
     damage("a text that is the id of two rows", "latency_stats",
            FOREIGN_ROW("\"a/b\"", "1", "1", "2", "1") "," FOREIGN_ROW("\"a\\/b\"", "1", "1", "2", "1"), "sample_id \"a/b\"");
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");

@@ -155,8 +155,8 @@ static void test_score(void) {
     CHECK_INT(cli_with("score --metric em", "{\"prediction\": \"a\"}\nnonsense\n{\"references\": [\"a\"]}\n{\"prediction\": \"a\", \"references\": [[]]}\n"
                        "{\"prediction\": \"a\\u0000b\", \"references\": [\"a\"]}\n[1]\n{\"prediction\": \"a\", \"references\": [\"A\"]}\n",
                        in_folder("stdout"), 0), 3);
-    CHECK(last.out && strstr(last.out, "no references") && strstr(last.out, "line 2: ") && strstr(last.out, "prediction is not a text")
-          && strstr(last.out, "must be a text") && strstr(last.out, "line 6: expected one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
+    CHECK(last.out && strstr(last.out, "no references") && strstr(last.out, "line 2: ") && strstr(last.out, "prediction is not a string")
+          && strstr(last.out, "must be a string") && strstr(last.out, "line 6: expected one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
     CHECK(last.err && strstr(last.err, "2 lines are not JSON objects") && last.err_lines == 2);
     check_case("score --json: the last line has the counts; also for a set of captions");
     CHECK_INT(cli_with("score --metric em --json",

@@ -84,11 +84,11 @@ static void test_sweep(void) {
     CHECK(strstr(last.out, "Under load") && strstr(last.out, "no front: only the load varies"));
     check_case("the page has a plot of each number that was measured");
     CHECK_INT(run("report %%F/c --html"), 0);
-    CHECK(count_of(last.out, "Times start when a request was due") == 4 && strstr(last.out, "Correct answers per second"));
+    CHECK(count_of(last.out, "Times are measured from when a request was due") == 4 && strstr(last.out, "Correct answers per second"));
     write_text(in_folder("plain.jsonl"), "{\"question\": \"a?\"}\n{\"question\": \"b?\"}\n");
     CHECK_INT(run("sweep --endpoint http://127.0.0.1:8 --endpoint_model m --data %%F/plain.jsonl --quiet --output_dir %%F/p --concurrency_list 1 2 --ramp_s 0"), 0);
     CHECK_INT(run("report %%F/p --html"), 0);
-    CHECK(count_of(last.out, "Times start when a request was due") == 4 && !strstr(last.out, "Correct answers per second"));
+    CHECK(count_of(last.out, "Times are measured from when a request was due") == 4 && !strstr(last.out, "Correct answers per second"));
 }
 static void test_failures(void) {
     check_case("HTTP 429 under load is a failed row with its reason, not sent again, and a wrong answer; the sweep exits 1");
@@ -160,7 +160,7 @@ static void test_decisions(void) {
     CHECK_INT(needed("ttft:60 e2e:35"), breaks);
     CHECK_INT(needed("ttft:60 e2e:46"), needed("e2e:46"));
     server("gap_us=0");
-    EXITS(run(SWEEP "few2 --plan --request_rate_list 30 --num_samples 60 --num_runs_per_sample 1"), 0, out, "60 requests per load may not decide a limit on P95");
+    EXITS(run(SWEEP "few2 --plan --request_rate_list 30 --num_samples 60 --num_runs_per_sample 1"), 0, out, "60 requests per load may be too few to decide a limit on P95");
     check_case("compare says WORSE when answers get worse under load, though they come faster");
     CHECK_INT(run(SWEEP "a1 --request_rate_list 60 --num_samples 200 --num_runs_per_sample 1 --ramp_s 1"), 0);
     server("gap_us=0 service_us=6000 wrong_ms=9");
@@ -209,7 +209,7 @@ static void test_servers(void) {
     check_case("one of two servers does not come up: its points fail, and its accuracy is not 0 but unknown");
     EXITS(run(STARTED "w --server 'test {v} = 1 && exec python3 %s/samples/stub_server.py --port 18437 --token_ms 0; exit 3' --knob v=2,1 --server_rounds 1",
               here), 1, err, "failed points are rows");
-    CHECK(count_in("w/journal.jsonl", "\"failed\": \"the server ended") == 6 && count_in("w/journal.jsonl", "\"run\": ") == 12);
+    CHECK(count_in("w/journal.jsonl", "\"failed\": \"the server exited") == 6 && count_in("w/journal.jsonl", "\"run\": ") == 12);
     CHECK(strstr(last.out, "stub-v=2-") && strstr(last.out, " -\n") && strstr(last.out, " -\n") < strstr(last.out, "stub-v=1-"));
     check_case("a server that dies: the rest of its block fails, and it is started again for the next block");
     EXITS(run(STARTED "x --server 'exec python3 %s/samples/stub_server.py --port 18437 --token_ms 0 --die_after 4' --request_rate_list 1 2", here), 1, err,

@@ -457,7 +457,7 @@ static void test_refusals(void) {
     check_case("rejected: a different number of servers and models, and a password in a URL");
     REFUSED("sweep --endpoint http://h1 http://h2 --endpoint_model a b c --data %F/set.jsonl --output_dir %F/none", 2, "2 servers, but --endpoint_model has 3 names");
     REFUSED("sweep --endpoint http://me:secret@127.0.0.1:1 --endpoint_model a --data %F/set.jsonl --output_dir %F/none", 2,
-            "must not contain a user or a password");
+            "must not contain a user name or password");
     check_case("rejected: server options without a server, several processes, a folder of another plan");
     REFUSED("sweep --synthetic tiny --data %F/set.jsonl --output_dir %F/none --request_knob a=1", 2, "--request_knob needs --endpoint URL");
     REFUSED(with_port("sweep " URL "--data %F/set.jsonl --output_dir %F/none"), 2, "needs --endpoint_model");

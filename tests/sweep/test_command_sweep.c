@@ -144,7 +144,7 @@ static void test_sweep_strategies(void) {
     check_case("sweep: a strategy visits its points and repeats once");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 3 4 5 --num_active_blocks_list 3 4 --num_runs_per_sample 1 --sampling_strategy stratified"), 0);
     CHECK_INT(count_results(), 6); /* one tier, indices 0, 2, 4 of top_k, both depths */
-    CHECK(last.err && strstr(last.err, "lists points again 21 times"));
+    CHECK(last.err && strstr(last.err, "repeats points 21 times"));
     CHECK(access(in_folder("out/small-set_imgsizetier-low_crops0_topk3_blocks4.json"), F_OK) == 0);
     check_case("sweep: a Latin hypercube contains every value of the longest list");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 3 4 5 --num_active_blocks_list 3 4 --num_runs_per_sample 1 --sampling_strategy lhs"), 0);

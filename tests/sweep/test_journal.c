@@ -131,7 +131,7 @@ static const char *edited(const char *from, const char *to) {
     return text;
 }
 static void test_refused(void) {
-    const char *no_journal = "refused is not a journal of this vlmprof";
+    const char *no_journal = "refused is not a journal of this version of vlmprof";
     check_case("a file without a head is not a journal");
     refuse("no JSON\n", no_journal);
     refuse("[1]\n", no_journal);

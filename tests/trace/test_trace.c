@@ -833,7 +833,7 @@ static void test_full_disk(void) {
     o.path = in_folder("taken");
     make_empty(o.path);
     CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_WRITE);
-    CHECK(strstr(error.text, "this is a folder") && !unfinished_files());
+    CHECK(strstr(error.text, "it is a folder") && !unfinished_files());
 }
 #define REFUSED(member, value) do { vp_torch_trace_options bad = o; bad.member = (value); CHECK_INT(vp_torch_trace_open(&bad, &trace, NULL), VP_ERR_RANGE); } while (0)
 #define WRONG(member, value, code, place) do { const __typeof__(member) good = member; member = (value); \
