@@ -61,7 +61,8 @@ static int judge(struct policy_check *check, const struct policy_data *made, con
     }
     FREE_ALL(scratch, values);
     if (result != VP_OK)
-        return complain(EXIT_INPUT, "--check: %s: accuracies must be 0..1", made->results->files[made->configs[0]].path);
+        return complain(EXIT_INPUT, "--check: %s: accuracies must be 0..1",
+                        made->results->files[made->configs[0]].path);
     check->samples = (int64_t)n;
     check->gain = (vp_estimate){100 * gain.estimate, 100 * gain.low, 100 * gain.high};
     check->more_ms = (vp_estimate){more.estimate, more.low, more.high};
