@@ -23,5 +23,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'vlmprof' has no attribute {name!r}")
 
 
-__all__ = ["CommandError", "compare", "count_tokens", "families", "front", "load", "load_trace", "program", "run", "sweep", "tokens_of",
-           "version"]
+__all__ = ["CommandError", "compare", "count_tokens", "families", "front", "load", "load_trace", "program", "run", "sweep", "tokens_of", "version"]

@@ -143,13 +143,7 @@ def names_of(configurations: pd.DataFrame) -> List[str]:
 
 
 def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.DataFrame:
-    """The configurations that are not dominated by another one of their data set, in order of increasing latency.
-
-    >>> import pandas
-    >>> table = pandas.DataFrame({"dataset_name": "a", "T_total_p50": [3.0, 1.0, 2.0], "accuracy": [0.9, 0.5, 0.4]})
-    >>> front(table)["accuracy"].tolist()
-    [0.5, 0.9]
-    """
+    """The configurations that are not dominated by another one of their data set, in order of increasing latency."""
     if not hasattr(configurations, "dropna"):
         raise TypeError(f"front needs the table of configurations, not {type(configurations).__name__}: front(vlmprof.load(folder)[0])")
     best: Dict[Any, float] = {}  # the best accuracy of a data set so far

@@ -194,7 +194,7 @@ equal("Ctrl-C loses nothing", len(rows_of("stop")), len((work / "stop/points.jso
 equal("the samples are numpy's", sorted({sample for sample, _ in calls}), sorted(numpy.random.RandomState(42).choice(9, 4, replace=False).tolist())[:len({sample for sample, _ in calls})])
 stopped = many[calls[-1][0]]["id"]
 refused("a second sweep into a folder", FileExistsError, "resume=True", lambda: sweep("stop", many, **sampled))
-refused("another sweep is not gone on with", ValueError, "has a different max_new_tokens: 2, now 3", lambda: sweep("stop", many, resume=True, **{**sampled, "max_new_tokens": 3}))
+refused("another sweep is not gone on with", ValueError, "was run with max_new_tokens=2; now it is 3", lambda: sweep("stop", many, resume=True, **{**sampled, "max_new_tokens": 3}))
 (work / "stop/points.jsonl").open("a").write('{"config": "cut')
 stop_at, bad, had = 0, stopped, len(calls)
 wrote = sweep("stop", many, resume=True, **sampled)
@@ -210,7 +210,7 @@ noise = [json.loads(path.read_text())["noise"] for path in sorted((work / "noise
 equal("noise of a configuration's blocks of runs", [[one[key] for key in ("samples", "steal_percent", "other_cpu_percent", "busy_samples")] for one in noise], [[6, 10.0, 25.0, 6]] * 2)
 with mock.patch.object(sys.modules["vlmprof.torch.timing"], "cpu_seconds", lambda: tuple((tick := next(ticks)) // part for part in (1, 2, 10, 4))), vlmprof.torch.stages(model) as noisy:
     model.generate(**words(["What is it ?"], "pt", [picture]), max_new_tokens=2)
-check("a table of stages says it", "not quiet: other programs used 25 % of the CPUs, and the host took 10 %" in str(noisy), str(noisy))
+check("a table of stages says it", "not quiet: other programs used 25 % of the CPUs, the hypervisor 10 %" in str(noisy), str(noisy))
 check("compare says it", "other processes used 25 % of the CPU" in json.dumps(vlmprof.compare(work / "noise", work / "again")))
 with contextlib.redirect_stderr(said := io.StringIO()):
     sweep("said", progress=True)
@@ -232,9 +232,9 @@ answer = rows_of("said")[0]["pred"]
 equal("a task of lmms-eval knows its documents", [row["accuracy"] for row in sweep("task", [dict(records[0], id=1), dict(records[0], id=0)], score=Task().process_results)]
       + [row["accuracy"] for row in rows_of("task")], [0.5, 1.0, 0.0])
 equal("lmms-eval's process_results scores", [row["accuracy"] for row in sweep("lmms", [dict(records[0], doc={"target": answer}), dict(records[0], doc={"target": "x"})], score=process_results)], [0.5])
-with contextlib.redirect_stderr(said := io.StringIO()):
-    sweep("percent", score=lambda _, record: 40)
-check("scores in percent are reported", "gave no score for" in said.getvalue() and "record 0: the score is 40; expected 0 to 1" in said.getvalue(), said.getvalue())
+refused("scores in percent", ValueError, "record 0: the score is 40; expected 0 to 1. The runs are kept", lambda: sweep("percent", score=lambda _, record: 40))
+refused("an apply that leaves a hook", ValueError, "other modules or hooks than the first time", lambda: sweep("hook", knobs={"size": [1, 2]}, num_runs=2, apply=lambda model, knobs: model.register_forward_hook(lambda *_: knobs["size"] and None) and None))
+refused("handles in a list", ValueError, "apply returned a list; expected None, a context manager", lambda: sweep("list", knobs={"size": [1, 2]}, apply=lambda model, knobs: [knobs["size"]]))
 equal("a rule of the program's", (rows_of("own")[0]["accuracy"], sweep("rule", score=None, metric="em")[0]["accuracy"]), (0.5, 0.0))
 row = sweep("several", [dict(records[0], images=["samples/cat.jpg", "samples/coffee.jpg"]), {"question": "Why?", "answers": ["x"]}], num_runs=1)[0]
 equal("several images, and text only", [(one.get("num_views"), one["actual_vision_tokens"]) for one in rows_of("several")], [(2, 32), (None, 0)])
@@ -281,7 +281,7 @@ equal("ab finds 5 % in 60 pairs", [one.verdict for one in found], ["slower"] * 2
 check("and says it", str(found[0]).startswith(f"slower by {found[0].change_percent:.1f} [") and f"; 60 pairs, {found[0].left_out} of 120 runs left out" in str(found[0]), found[0])
 equal("nothing in A/A, nor if the side that ran last is 20 % faster", {compared(0, seed, cold).verdict for seed in range(20) for cold in (1.0, 1.2)}, {"same", "undecided"})
 equal("same, undecided", (str(compared(0, 1, margin=9))[:15], " pairs needed); A against" in str(compared(0, 0))), ("same within 9 %", True))
-equal("verdicts and a gate's exit codes", [(one.verdict, one.exit_code) for one in (compared(-0.1, 1), compared(0.1, 1), compared(0, 0))], [("faster", 0), ("slower", 1), ("undecided", 2)])
+equal("verdicts and a gate's exit codes", [(one.verdict, one.exit_code) for one in (compared(-0.1, 1), compared(0.1, 1), compared(0, 0))], [("faster", 0), ("slower", 3), ("undecided", 4)])
 refused("calls that are too short", ValueError, " us; calls of less than 100 us cannot be compared: let both functions loop", lambda: compared(0, 1, unit=9e4, cold=1.0))
 with contextlib.redirect_stderr(said := io.StringIO()):
     equal("Ctrl-C gives the verdict of the pairs so far", (len(compared(0.5, 1, stop_at=50).a_ns), said.getvalue()), (15, "vlmprof.torch: stopped after 15 of 60 pairs\n"))

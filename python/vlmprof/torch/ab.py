@@ -32,16 +32,16 @@ class AB:
 
     @property
     def exit_code(self) -> int:
-        """For a CI gate: 0 same or faster, 1 slower, 2 undecided."""
-        return {"slower": 1, "undecided": 2}.get(self.verdict, 0)
+        """For a gate: 0 same or faster, 3 slower, 4 undecided (Python itself exits with 1 after an error)."""
+        return {"slower": 3, "undecided": 4}.get(self.verdict, 0)
 
     def __str__(self) -> str:
-        is_known, ends = self.verdict in ("slower", "faster"), "[{:.1f}, {:.1f}] %"
+        is_known, ends = self.verdict in ("slower", "faster"), "[{:.1f}, {:.1f}] %" if min(map(abs, self.interval)) >= 0.05 else "[{:.2f}, {:.2f}] %"
         words = f"{self.verdict} by {abs(self.change_percent):.1f} " if is_known else f"{f'same within {self.margin_percent:g} %' if self.verdict == 'same' else self.verdict}: {self.change_percent:+.1f} "
         words += ends.format(*(sorted(map(abs, self.interval)) if is_known else self.interval)) + ", 99.8 % interval"
         words += f" (about {self.pairs_needed:,} pairs needed)" if self.pairs_needed else " (A differs from itself)" if self.verdict == "undecided" else ""
         return (f"{words}; A against itself: {self.control_percent:+.1f} {ends.format(*self.control_interval)}; {len(self.a_ns)} pairs, "
-                f"{self.left_out} of {2 * len(self.a_ns)} runs left out as disturbed")
+                f"{self.left_out} of {2 * len(self.a_ns)} runs left out as disturbed" + (", so the change may be underestimated" if self.left_out > 0.6 * len(self.a_ns) else ""))
 
 
 def _quantile(values: List[float], share: float) -> float:
@@ -49,11 +49,7 @@ def _quantile(values: List[float], share: float) -> float:
 
 
 def shift(one: List[float], other: List[float]) -> Tuple[float, Tuple[float, float]]:
-    """The Hodges-Lehmann estimate of other - one, with the interval of Mann and Whitney's test; both are robust to outliers.
-
-    >>> shift([0.0] * 10 + [9.0], [1.0] * 11)
-    (1.0, (1.0, 1.0))
-    """
+    """The Hodges-Lehmann estimate of other - one, with the interval of Mann and Whitney's test; both are robust to outliers."""
     differences, count = sorted(b - a for a in one for b in other), len(one) * len(other)
     spread = math.sqrt(count * (len(one) + len(other) + 1) / 12)
     place = max(0, math.floor(count / 2 - statistics.NormalDist().inv_cdf(0.5 + LEVEL / 2) * spread))
@@ -84,7 +80,7 @@ def _verdict(rounds: List[Tuple[int, int]], firsts: List[int], margin: float) ->
     # intervals narrow with the root of the pairs: until 0 is outside, or until both ends are within the margin
     reach = [(value - low if value > 0 else high - value) / max(abs(value), 1e-9)]
     reach += [max((high - value) / (margin - value), (value - low) / (margin + value))] if abs(value) < margin else []
-    needed = len(rounds) * max(1.0, min(reach)) ** 2 if verdict == "undecided" and not differs else 0
+    needed = len(rounds) * max(1.2, min(reach) ** 2) if verdict == "undecided" and not differs else 0
     return AB(verdict, value, (low, high), rest[0], (rest[1], rest[2]), [one for one, _ in rounds], [one for _, one in rounds], 2 * len(rounds) - sum(map(len, kept)),
               margin, int(float(f"{needed:.1e}")) or None)
 

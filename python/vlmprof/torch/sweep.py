@@ -210,7 +210,7 @@ def _scorer(score: Any, metric: Optional[str], rows: List[Record]) -> Tuple[str,
 def _score_by_rule(rule: str, records: List[Record], answers: List[str]) -> List[Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answers.jsonl"
-        path.write_text("".join(json.dumps({**_plain(record), "prediction": answer}, default=str) + "\n" for record, answer in zip(records, answers)), encoding="utf-8")
+        path.write_text("".join(json.dumps({**_plain(record), "prediction": answer.replace("\0", "\ufffd")}, default=str) + "\n" for record, answer in zip(records, answers)), encoding="utf-8")
         lines = commands.run(["score", "--metric", rule, path, "--quiet"], lines=True)
     return [line["score"] if line.get("score") is not None else str(line.get("reason")) for line in lines[:len(records)]]
 
@@ -234,7 +234,9 @@ def _grid(knobs: Mapping[str, Sequence[Knob]], model: Any, processor: Any, has_o
             raise ValueError(f"knobs: {name!r} has a value twice")
         known = ("dtype", "attn", "prune", *(() if has_own[1] else ("longest_edge", "batch", *_settings_of(processor))))
         if name not in known and not any(has_own):
-            raise ValueError(f"knobs: nothing applies {name!r}: give apply=, a function of the model and the knobs, or inputs=; without them knobs are {', '.join(known)}")
+            near = difflib.get_close_matches(name, known, 1)
+            raise ValueError(f"knobs: nothing applies {name!r}" + (f"; did you mean {near[0]}?" if near else ": give apply=, a function of the model and the knobs, or inputs=; "
+                             f"without them knobs are {', '.join(dict.fromkeys(known))}"))
     for value in knobs.get("dtype", ()):
         if not getattr(getattr(torch, str(value), None), "is_floating_point", False):
             raise ValueError(f"knobs: dtype {value!r} is not the name of a floating-point dtype of torch, such as float16")
@@ -310,8 +312,8 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Record]
     return written
 
 
-class _Unread(ValueError):
-    """A knob that nothing reads: an error in the call, not in a point."""
+class WrongKnob(ValueError):
+    """A knob that nothing reads, or an apply that does not undo: an error in the call, not in a point."""
 
 
 class _Sweep:
@@ -376,7 +378,7 @@ class _Sweep:
             if "plan" in line:
                 other = [key for key in plan if line["plan"].get(key) != plan[key]]
                 if other:
-                    raise ValueError(f"resume: the sweep in {path.parent} has a different {other[0]}: {line['plan'].get(other[0])!r}, now {plan[other[0]]!r}")
+                    raise ValueError(f"resume: the sweep in {path.parent} was run with {other[0]}={line['plan'].get(other[0])!r}; now it is {plan[other[0]]!r}")
             elif "run" in line:
                 self.runs.setdefault(point, {})[line["run"]] = line
             elif "noise" in line:
@@ -424,7 +426,7 @@ class _Sweep:
                         self._add(line)
                         self._end_block(name)
                 except Exception as error:  # noqa: BLE001 - the model's, or a function of the user's
-                    if self.how["on_error"] == "raise" or isinstance(error, _Unread):
+                    if self.how["on_error"] == "raise" or isinstance(error, WrongKnob):
                         raise
                     self.failed[point] = f"{type(error).__name__}: {error}"
                     cause = cause or error
@@ -466,16 +468,22 @@ class _Sweep:
         held: Any = self.how["apply"](model, knobs) if self.how["apply"] else None
         if hasattr(held, "__enter__"):
             stack.enter_context(held)
-        elif hasattr(held, "close"):
+        elif hasattr(held, "close") and not inspect.isgenerator(held):
             stack.callback(held.close)
+        elif held is not None:
+            raise WrongKnob(f"apply returned a {type(held).__name__}; expected None, a context manager (a generator function needs @contextlib.contextmanager; for several "
+                            "hooks: contextlib.ExitStack) or an object with close()")
         self.state = state_of(model)
-        if self.parts.setdefault(name, parts := [part for part, _ in model.named_modules()]) != parts:
-            raise _Unread(f"apply: with {knobs.data} the model has other modules than the first time: apply must undo its change (return something with close())")
+        hooks = [(part, hook) for part, one in model.named_modules() for hook in (None, *one._forward_hooks.values(), *one._forward_pre_hooks.values())]
+        parts = [part for part, hook in hooks if not str(getattr(hook, "__module__", "")).startswith("transformers")]  # which adds hooks of its own
+        if self.parts.setdefault(name, parts) != parts:
+            raise WrongKnob(f"apply: with {knobs.data}, the model has other modules or hooks than the first time: apply must undo its change: return a context manager or an "
+                            "object with close()")
 
     def _check(self, knobs: Knobs) -> None:
         unread = [knob for knob in knobs if knob not in knobs.read and len({one[knob] for one in self.grid}) > 1]
         if unread:
-            raise _Unread(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs.data}: its values would be measured without any effect")
+            raise WrongKnob(f"knobs: neither apply nor inputs read {unread[0]!r} of {knobs.data}, so its values would have no effect")
 
     def _run(self, row: Record, knobs: Knobs) -> Dict[str, Any]:
         """Runs one request; returns the members of its line."""
@@ -539,7 +547,10 @@ class _Sweep:
             written.append({"file": str(self.folder / name), "knobs": dict(self.knobs[name].data), "num_ok": len(lines), "num_failed": len(failed),
                             "T_total_p50": statistics.median(totals) if totals else None, "accuracy": accuracy})
         if unscored:
-            print(f"vlmprof.torch: score= gave no score for {len(unscored)} answers; the first: record {unscored[0]['sample_id']}: {unscored[0]['accuracy_reason']}", file=sys.stderr)
+            text = f"score= gave no score for {len(unscored)} of the answers; the first: record {unscored[0]['sample_id']}: {unscored[0]['accuracy_reason']}"
+            if any("expected 0 to 1" in line["accuracy_reason"] for line in unscored):
+                raise ValueError(f"{text}. The runs are kept: call sweep again with resume=True and another score")
+            print(f"vlmprof.torch: {text}", file=sys.stderr)
         return written
 
 

@@ -76,7 +76,7 @@ def cpu_seconds() -> Optional[Tuple[float, ...]]:
 def others_between(before: Optional[Tuple[float, ...]], after: Optional[Tuple[float, ...]]) -> Optional[Tuple[float, float]]:
     """Percent of CPU time that the host took, and that other programs used, between two results of cpu_seconds; None: not known."""
     total, busy, steal, own = (b - a for a, b in zip(before, after)) if before and after else (0, 0, 0, 0)
-    is_known = total > 0 and min(busy, steal, own) >= 0 and busy + steal <= total and own - busy <= total / 10
+    is_known = total > 0 and min(busy, steal, own) >= 0 and busy + steal <= 1.01 * total and own - busy <= total / 10
     return (100 * steal / total, 100 * (busy - own) / total) if is_known else None
 
 
@@ -417,7 +417,7 @@ class stages:
 
     def to_dict(self) -> Dict[str, Any]:
         """All results, as numbers and texts for json.dump; no command reads them."""
-        return {"family": self.family, "provenance": provenance(self.model, self.device), "requests": [asdict(one) for one in self.requests]}
+        return {"family": self.family, "noise": self.noise, "provenance": provenance(self.model, self.device), "requests": [asdict(one) for one in self.requests]}
 
     def __str__(self) -> str:
         """Medians and ranges of the warm requests in ms; cold requests have their own column."""
@@ -439,5 +439,6 @@ class stages:
             steps = [of(one) / len(one.step_ns) / 1e6 for one in shown if one.step_ns] if name == "decode" else []
             lines.append(line + (f"  {statistics.median(steps):.3f} ms per token" if steps else ""))
         if self.noise and (self.noise[0] >= 5 or self.noise[1] >= 10):
-            lines.append(f"the machine was not quiet: other programs used {max(0, self.noise[1]):.0f} % of the CPUs, and the host took {self.noise[0]:.0f} %")
+            lines.append(f"the machine was not quiet: other programs used {max(0, self.noise[1]):.0f} % of the CPUs" + (f", the hypervisor {self.noise[0]:.0f} %" if self.noise[0] >= 1 else "")
+                         + ("; torch.set_num_threads(1) suffers less from them" if self.device.type == "cpu" and torch.get_num_threads() > 1 else ""))
         return "\n".join(lines)
