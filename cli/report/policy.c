@@ -254,7 +254,7 @@ static int judge_knobs(const struct policy_report *report, struct text_list *ver
 static void add_notes(const struct policy_report *report, struct text_list *notes) {
     const struct policy_data *data = report->data;
     if (data->failed)
-        text_list_add(notes, "%zu of %zu points failed and count as wrong; the oracle avoids them",
+        text_list_add(notes, "%zu of %zu points failed or have no score, and count as wrong; the oracle avoids them",
                       data->failed, data->config_count * data->sample_count);
     if (knobs_are_loaded(&data->results->files[data->configs[0]].knobs))
         text_list_add(notes, "under load, a request waits for others, so times of policies, which mix "

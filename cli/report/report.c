@@ -187,7 +187,7 @@ static void warn_of_units(struct report *report) {
                       most, wrong, report->results->count);
 }
 static void warn_of_samples(struct report *report) {
-    size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0, several = 0, samples = 0;
+    size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0, several = 0, samples = 0, scored = 0;
     double worst = 1, most_images = 0;
     const char *counted = knobs_are_loaded(&report->results->files[0].knobs) ? "requests" : "samples";
     for (size_t i = 0; i < report->results->count; i++) {
@@ -203,6 +203,7 @@ static void warn_of_samples(struct report *report) {
         for (size_t k = 0; k < decomposition->file->count; k++) {
             const double images = result_at(decomposition->file, COLUMN_IMAGES, k);
             several += images > 1;
+            scored += !isnan(result_at(decomposition->file, COLUMN_ACCURACY, k));
             if (images > most_images) most_images = images;
         }
     }
@@ -215,6 +216,9 @@ static void warn_of_samples(struct report *report) {
         text_list_add(&report->warnings, "few %s: P99 is close to the largest value in %zu of %zu configurations "
                                          "(below 300 %s)%s", counted, p99, report->results->count, counted, more);
     }
+    if (scored && scored < samples)
+        text_list_add(&report->warnings, "%zu of %zu samples have no score (accuracy_reason in the files says why): "
+                                         "accuracies, fronts and effects leave them out", samples - scored, samples);
     if (several)
         text_list_add(&report->warnings, "%zu of %zu measured samples have several images, up to %.0f: their vision "
                                          "tokens are the sum; the result files have those of each image", several,
@@ -250,18 +254,24 @@ static void find_dominant(struct report *report) {
     static const char *const ours[] = {"vision (vit + connector)", "prefill (embed to sample)", "decode"};
     static const char *const plain[] = {"vision", "prefill", "decode"}; /* other engines have other stages */
     const char *const *names = count_foreign(report->results) == report->results->count ? plain : ours;
-    size_t wins[3] = {0, 0, 0};
+    size_t wins[4] = {0, 0, 0, 0};
+    double least = HUGE_VAL, most = -HUGE_VAL;
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
         for (size_t i = 0; i < report->results->count; i++) {
-            double share = main_share(&report->items[i], metric), rest = 1;
+            double share = main_share(&report->items[i], metric), rest = 1, largest = 0;
             int wins_all = share > 0;
             for (int k = METRIC_VISION; k <= METRIC_DECODE; k++) {
                 const double other = main_share(&report->items[i], k);
                 wins_all &= k == metric || !(other >= share);
                 if (other > 0) rest -= other;
+                largest = fmax(largest, other);
             }
             /* preprocessing and what no stage covers compete as well; together, since they need not be one part */
             wins[metric] += (size_t)(wins_all && share > rest);
+            if (metric != METRIC_VISION || !(share > 0)) continue;
+            wins[3] += rest >= largest;
+            least = fmin(least, rest);
+            most = fmax(most, rest);
         }
     }
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
@@ -277,6 +287,10 @@ static void find_dominant(struct report *report) {
         text_list_add(&report->findings, "%s takes %s of a request%s", names[metric],
                       range_text("%.1f", 100 * low, 100 * high, "%", shares), text);
     }
+    char text[96], shares[64];
+    wins_text(wins[3], report->results->count, text);
+    if (*text) text_list_add(&report->findings, "the rest, such as preprocessing, takes %s of a request%s",
+                             range_text("%.1f", 100 * least, 100 * most, "%", shares), text);
 }
 /* " (of 3 of 4 configurations)" if a finding ranks only some of them; otherwise empty. Returns out. */
 static const char *set_text(size_t ranked, size_t count, char out[80]) {
