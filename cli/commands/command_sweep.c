@@ -9,7 +9,6 @@
 #include "commands/settings.h"
 #include "model/model.h"
 #include "score/score_rules.h"
-#include "profile/profiler.h"
 #include "server/endpoint.h"
 #include "sweep/sweep.h"
 #include "vlmprof_engine.h"

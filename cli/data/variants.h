@@ -2,7 +2,6 @@
  * Settings become variants; a configuration of the grid has one of them. */
 #ifndef VLMPROF_CLI_VARIANTS_H
 #define VLMPROF_CLI_VARIANTS_H
-#include "base/json.h"
 #include "base/options.h"
 #include "results/knobs.h"
 #include "server/endpoint.h"

@@ -4,7 +4,6 @@
 
 #include "base/console.h"
 #include "base/document.h"
-#include "base/files.h"
 #include "results/result_read.h"
 #include "vlmprof_file.h"
 

@@ -8,7 +8,6 @@
 #include "vlmprof_config.h"
 #include "vlmprof_file.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 

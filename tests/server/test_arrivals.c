@@ -6,7 +6,6 @@
 #include "base/console.h"
 #include "report/series.h"
 #include "server/arrivals.h"
-#include "server/ask.h"
 #include <math.h>
 
 enum { SERVICE_NS = 8000000 };

@@ -6,7 +6,6 @@
 #include "support/folder.h"
 #include "support/program.h"
 #include "support/hostile_server.h"
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 
