@@ -40,9 +40,7 @@ void fidelity_begin(struct fidelity *fidelity, const char *baseline, const char 
     fidelity->margin = fidelity->baseline_margin = (double)NAN;
 }
 static void add_divergence(struct fidelity *fidelity, struct divergence divergence) {
-    fidelity->divergences =
-        resize(fidelity->divergences, (size_t)fidelity->divergence_count + 1, sizeof *fidelity->divergences);
-    fidelity->divergences[fidelity->divergence_count++] = divergence;
+    *ADDED(fidelity->divergences, fidelity->divergence_count) = divergence;
 }
 void fidelity_step(void *with, int32_t step, const float *logits) {
     const struct fidelity_pass *pass = (const struct fidelity_pass *)with;

@@ -59,9 +59,7 @@ static vp_result take_sample(void *user, const vp_json *json, int64_t at, size_t
     return VP_OK;
 }
 static struct category_row *add_row(struct category_rows *rows, const struct reading *reading, const char *name) {
-    rows->items = resize(rows->items, rows->count + 1, sizeof *rows->items);
-    struct category_row *row = &rows->items[rows->count++];
-    memset(row, 0, sizeof *row);
+    struct category_row *row = ADDED(rows->items, rows->count);
     memcpy(row->configuration, reading->configuration, sizeof row->configuration);
     snprintf(row->name, sizeof row->name, "%.*s", (int)vp_utf8_valid_bytes(name, strnlen(name, 110)), name);
     return row;

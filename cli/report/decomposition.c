@@ -210,9 +210,7 @@ static void add_curve(struct curve_list *curves, size_t group, const struct curv
                       struct xy_list *points) {
     if (points->count) {
         struct curve *curve;
-        curves->items = resize(curves->items, curves->count + 1, sizeof *curves->items);
-        curve = &curves->items[curves->count++];
-        memset(curve, 0, sizeof *curve);
+        curve = ADDED(curves->items, curves->count);
         curve->name = kind->name;
         curve->x_name = kind->x_name;
         curve->y_name = kind->y_name;

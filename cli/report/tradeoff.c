@@ -143,8 +143,7 @@ static void find_knob_fronts(struct tradeoff *tradeoff) {
     int32_t *keys = resize(NULL, tradeoff->config_count, sizeof *keys);
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
         for (int32_t level = 0; level < tradeoff->knobs.level_counts[k]; level++) {
-            tradeoff->fronts = resize(tradeoff->fronts, tradeoff->knob_front_count + 1, sizeof *tradeoff->fronts);
-            struct knob_front *front = &tradeoff->fronts[tradeoff->knob_front_count++];
+            struct knob_front *front = ADDED(tradeoff->fronts, tradeoff->knob_front_count);
             front->knob = tradeoff->knob_of[k];
             front->level = level;
             front->front = zeroed(tradeoff->config_count, sizeof *front->front);
@@ -192,8 +191,7 @@ static void find_gains(struct tradeoff *tradeoff) {
                 continue;
             bound_gain(tradeoff, tradeoff->accuracy + i * tradeoff->sample_count,
                        tradeoff->accuracy + gain.to * tradeoff->sample_count, &gain.gain);
-            tradeoff->gains = resize(tradeoff->gains, tradeoff->gain_count + 1, sizeof *tradeoff->gains);
-            tradeoff->gains[tradeoff->gain_count++] = gain;
+            *ADDED(tradeoff->gains, tradeoff->gain_count) = gain;
         }
     }
 }

@@ -209,8 +209,7 @@ static int read_line(struct score_job *job, const vp_json *json, int64_t number)
     }
     line.id = id_of(json, id);
     line.name = copy_text(json->text + json->nodes[id].start, (size_t)json->nodes[id].bytes);
-    job->lines = resize(job->lines, job->line_count + 1, sizeof *job->lines);
-    job->lines[job->line_count++] = line;
+    *ADDED(job->lines, job->line_count) = line;
     return 0;
 }
 /* Reads the file of scores, and sets job->from to its name and hash. Returns 0 or an exit code. */

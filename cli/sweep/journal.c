@@ -392,10 +392,7 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
         index->configurations[known].is_wanted = 1;
         return;
     }
-    index->configurations =
-        resize(index->configurations, (size_t)index->configuration_count + 1, sizeof *index->configurations);
-    struct index_configuration *configuration = &index->configurations[index->configuration_count++];
-    memset(configuration, 0, sizeof *configuration);
+    struct index_configuration *configuration = ADDED(index->configurations, index->configuration_count);
     configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
     configuration->set = (int32_t)set;
     configuration->place = index->sets[set].configuration_count++;
@@ -512,8 +509,7 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
     uint32_t node = vp_json_get(json, 0, "session");
-    file->sessions = resize(file->sessions, file->session_count + 1, sizeof *file->sessions);
-    file->sessions[file->session_count++] = at;
+    *ADDED(file->sessions, file->session_count) = at;
     free(file->device);
     file->device = node_text(json, vp_json_get(json, node, "device"));
     file->knows_device = file->device != NULL;
@@ -527,8 +523,7 @@ static int index_has_taken_noise(struct journal_index *index, int32_t file_index
     struct noise_line line;
     fields_read(json, vp_json_get(json, 0, "noise"), &NOISE_LINE, &line);
     if (line.from > at || (file->block_count && line.from < file->blocks[file->block_count - 1].at)) return 0;
-    file->blocks = grown(file->blocks, file->block_count, sizeof *file->blocks);
-    struct index_block *block = &file->blocks[file->block_count++];
+    struct index_block *block = ADDED(file->blocks, file->block_count);
     block->from = line.from;
     block->at = at;
     block->noise = line.noise;
@@ -556,8 +551,7 @@ static int index_has_taken_kernels(struct journal_index *index, int32_t file, in
                                       .views = node_int(json, node, "views", 0),
                                       .sequence = node_int(json, node, "total_sequence_length", 0)};
     if (shape.configuration < 0 || index_has_shape(index, &shape)) return 0;
-    index->shapes = resize(index->shapes, index->shape_count + 1, sizeof *index->shapes);
-    index->shapes[index->shape_count++] = shape;
+    *ADDED(index->shapes, index->shape_count) = shape;
     return 1;
 }
 /* Takes over a block under load. Returns 1 if it counts: its configuration is known. */
@@ -566,8 +560,7 @@ static int index_has_taken_load(struct journal_index *index, int32_t file, int64
     const uint32_t name = vp_json_get(json, vp_json_get(json, 0, "load"), "config");
     const struct index_load load = {file, index_configuration_find(index, json, name), at};
     if (load.configuration < 0) return 0;
-    index->loads = grown(index->loads, index->load_count, sizeof *index->loads);
-    index->loads[index->load_count++] = load;
+    *ADDED(index->loads, index->load_count) = load;
     return 1;
 }
 /* Reports a skipped line; the first two of a journal are reported with their offsets. */
@@ -624,9 +617,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
     size_t seen = 0;
     int code = 0;
     ssize_t got = 0;
-    index->files = resize(index->files, (size_t)index->file_count + 1, sizeof *index->files);
-    struct index_file *file = &index->files[index->file_count++];
-    memset(file, 0, sizeof *file);
+    struct index_file *file = ADDED(index->files, index->file_count);
     file->path = copy_text(path, strlen(path));
     file->fd = fd;
     file->is_own = is_own;

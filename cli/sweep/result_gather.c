@@ -197,8 +197,7 @@ void gathered_free(struct gathered *gathered) {
 }
 static void list_add(struct number_list *list, double value) {
     if (!isfinite(value)) return;
-    list->values = grown(list->values, list->count, sizeof *list->values);
-    list->values[list->count++] = value;
+    *ADDED(list->values, list->count) = value;
 }
 size_t gathered_session(const struct gathered *gathered, int32_t file, int64_t at) {
     size_t index = 0;
@@ -221,8 +220,7 @@ void prompts_add(struct prompts *prompts, const struct prompt_count *prompt) {
     while (at < end && at->same != prompt->same) at++;
     if (at < end && at->tokens < prompt->tokens) at->tokens = prompt->tokens;
     if (at < end || prompt->tokens < 0) return;
-    prompts->items = resize(prompts->items, prompts->count + 1, sizeof *prompts->items);
-    prompts->items[prompts->count++] = *prompt;
+    *ADDED(prompts->items, prompts->count) = *prompt;
 }
 int64_t prompts_least(const struct prompts *prompts, const struct prompt_count *prompt) {
     int64_t least = prompt->least;
@@ -271,9 +269,7 @@ static void gather_served(struct gathered *gathered, const struct measured *meas
         struct prompt_count prompt;
         if (prompt_of(measured, i, &prompt)) {
             prompts_add(&gathered->prompts, &prompt);
-            gathered->counts.items =
-                resize(gathered->counts.items, gathered->counts.count + 1, sizeof *gathered->counts.items);
-            gathered->counts.items[gathered->counts.count++] = prompt;
+            *ADDED(gathered->counts.items, gathered->counts.count) = prompt;
         }
         gathered->cached_count += is_prompt_cached(&measured->runs[i]);
         for (int metric = 0; metric < METRIC_STAGE; metric++)
@@ -339,8 +335,7 @@ static void gather_marks(struct gathered *gathered, const struct measured *measu
         if (!gathered->first_s || mark->unix_s < gathered->first_s) gathered->first_s = mark->unix_s;
         if (mark->unix_s > gathered->last_s) gathered->last_s = mark->unix_s;
         if (gathered_session(gathered, file, mark->session) < gathered->session_count) continue;
-        gathered->sessions = resize(gathered->sessions, gathered->session_count + 1, sizeof *gathered->sessions);
-        gathered->sessions[gathered->session_count++] = used;
+        *ADDED(gathered->sessions, gathered->session_count) = used;
     }
 }
 /* Adds the times of the decode steps with their positions. */

@@ -601,8 +601,7 @@ void summaries_free(struct summaries *summaries) {
 /* Takes over `path`. */
 static void summarize(struct summaries *all, char *path, const struct knob_values *knobs, struct gathered *gathered) {
     const int is_loaded = knobs_are_loaded(knobs), from = is_loaded ? LIST_RUNS : LIST_METRICS;
-    all->items = resize(all->items, all->count + 1, sizeof *all->items);
-    struct summary *summary = &all->items[all->count++];
+    struct summary *summary = ADDED(all->items, all->count);
     *summary = (struct summary){
         .path = path, .ok = gathered->ok_count, .failed = gathered->failed_count, .missing = gathered->missing_count,
         .accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]),

@@ -466,8 +466,7 @@ static void add_memory(struct trace *trace, const vp_json *json, const uint32_t 
     if (type && !(type > 0 && type < 256 && device >= 0 && device < 256)) { trace->other++; return; }
     memory.type = (int32_t)type; /* 0 is the CPU */
     memory.device = memory.type ? (int32_t)device : -1;
-    trace->memory = grown(trace->memory, trace->memory_count, sizeof *trace->memory);
-    trace->memory[trace->memory_count++] = memory;
+    *ADDED(trace->memory, trace->memory_count) = memory;
 }
 static void add_event(struct trace *trace, struct trace_input *in) {
     const vp_json *json = &in->json.json;

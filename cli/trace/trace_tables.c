@@ -416,9 +416,7 @@ static int64_t covered_before(const struct trace_tables *tables, uint32_t track,
     return cover->before + ((ns < cover->end ? ns : cover->end) - cover->begin);
 }
 static struct trace_row *row_new(struct trace_rows *rows, const char *name, const char *where) {
-    rows->items = grown(rows->items, rows->count, sizeof *rows->items);
-    struct trace_row *row = &rows->items[rows->count++];
-    memset(row, 0, sizeof *row);
+    struct trace_row *row = ADDED(rows->items, rows->count);
     row->name = name;
     row->where = where;
     row->min_ns = INT64_MAX;
