@@ -9,9 +9,7 @@
 
 static struct unfinished *latest_unfinished;
 void unfinished_begin(struct unfinished *unfinished, void (*undo)(void *user), void *user) {
-    unfinished->undo = undo;
-    unfinished->user = user;
-    unfinished->before = latest_unfinished;
+    *unfinished = (struct unfinished){undo, user, latest_unfinished};
     latest_unfinished = unfinished;
 }
 void unfinished_end(struct unfinished *unfinished) {

@@ -33,9 +33,8 @@ static size_t likeliest(const float *logits, size_t count) {
     return best;
 }
 void fidelity_begin(struct fidelity *fidelity, const char *baseline, const char *reason) {
-    memset(fidelity, 0, sizeof *fidelity);
-    fidelity->baseline = copy_text(baseline, strlen(baseline));
-    fidelity->reason = reason ? copy_text(reason, strlen(reason)) : NULL;
+    *fidelity = (struct fidelity){.baseline = copy_text(baseline, strlen(baseline)),
+                                  .reason = reason ? copy_text(reason, strlen(reason)) : NULL};
     fidelity->answers_equal = fidelity->first_difference = -1;
     fidelity->margin = fidelity->baseline_margin = (double)NAN;
 }

@@ -147,7 +147,6 @@ static void find_knob_fronts(struct tradeoff *tradeoff) {
             front->knob = tradeoff->knob_of[k];
             front->level = level;
             front->front = zeroed(tradeoff->config_count, sizeof *front->front);
-            front->count = 0;
             for (size_t i = 0; i < tradeoff->config_count; i++)
                 keys[i] = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
             if (vp_pareto_front_fixed(tradeoff->at_latency, tradeoff->at_accuracy, keys, level, tradeoff->config_count,

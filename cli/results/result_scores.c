@@ -155,10 +155,7 @@ static int read_rows(struct score_job *job) {
         for (uint32_t at = open.rows + 1; at < json->nodes[open.rows].end; at = json->nodes[at].end) {
             struct score_row *row = &job->rows[job->row_count++];
             const uint32_t own = own_id(json, at), sample = vp_json_get(json, at, "sample_id");
-            memset(row, 0, sizeof *row);
-            row->file = i;
-            row->line = SIZE_MAX;
-            row->has_answer = has_answer(json, at);
+            *row = (struct score_row){.file = i, .line = SIZE_MAX, .has_answer = has_answer(json, at)};
             row->own = own == VP_JSON_NONE ? 0 : id_of(json, own);
             row->sample = sample == VP_JSON_NONE ? 0 : id_of(json, sample);
             if (row->has_answer) row->answer = id_of(json, vp_json_get(json, at, "pred"));

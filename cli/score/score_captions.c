@@ -49,9 +49,7 @@ static int has_changed_text(struct captions *captions, const char *text, int is_
         own = resize(own, used + 1, 1);
         captions->tokenised_count++;
     }
-    captions->texts = grown(captions->texts, captions->text_count, sizeof *captions->texts);
-    captions->texts[captions->text_count].text = own;
-    captions->texts[captions->text_count++].bytes = used;
+    *ADDED(captions->texts, captions->text_count) = (vp_caption_text){own, used};
     return strcmp(own, text) != 0;
 }
 /* Adds a row without texts. `id` is a node of `json` or VP_JSON_NONE. The row is valid until the next one is added. */

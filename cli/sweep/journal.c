@@ -46,15 +46,12 @@ static int has_only(const vp_json *json, uint32_t object, const struct fields *f
     return fields_fit(json, object, fields, 0);
 }
 /* ---- checking members against each other */
-/* Returns 1 if the name is valid for a result file. It becomes a path. */
-static int is_result_name(const char *name) {
-    return name && !strchr(name, '/') && (strstr(name, "_imgsize") || !strncmp(name, "policy-", 7));
-}
 /* block_count: the model's; 0 for a server. */
 static int is_configuration(const vp_json *json, uint32_t node, int64_t set_count, int64_t block_count) {
     if (!fields_fit(json, node, &CONFIGURATION, -1) || node_int(json, node, "set", -1) >= set_count) return 0;
     char *name = node_text(json, vp_json_get(json, node, "file_name"));
-    int good = is_result_name(name) && knob_is_journal(json, node, CONFIGURATION.count, block_count);
+    int good = name && !strchr(name, '/') && knob_is_file_name(name) /* it becomes a path */
+               && knob_is_journal(json, node, CONFIGURATION.count, block_count);
     free(name);
     return good;
 }
@@ -432,8 +429,8 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
         return EXIT_USAGE;
     }
     if (!index->head.architecture) index->head.architecture = node_text(json, vp_json_get(json, 0, "architecture"));
-    if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may have it even if an older one lacks it */
-        index->model_shape = copy_text(json->text + json->nodes[shape].start, json->nodes[shape].bytes);
+    /* a later head may have it even if an older one lacks it */
+    if (!index->model_shape) index->model_shape = json_text(json, shape);
     file->rank = node_int(json, 0, "rank", 0);
     file->world_size = node_int(json, 0, "world_size", 1);
     file->is_finished = 0;
@@ -618,9 +615,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
     int code = 0;
     ssize_t got = 0;
     struct index_file *file = ADDED(index->files, index->file_count);
-    file->path = copy_text(path, strlen(path));
-    file->fd = fd;
-    file->is_own = is_own;
+    *file = (struct index_file){.path = copy_text(path, strlen(path)), .fd = fd, .is_own = is_own};
     for (int32_t i = 0; i < index->set_count; i++) index->sets[i].first = index->sets[i].count;
     while (!code) {
         char *end = text.bytes > seen ? memchr(text.data + seen, '\n', text.bytes - seen) : NULL;

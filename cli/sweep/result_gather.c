@@ -19,11 +19,6 @@ static void measured_clear(struct measured *measured) {
     memset(measured, 0, sizeof *measured);
 }
 void measured_free(struct measured *measured) { measured_clear(measured); }
-/* The text of a node as in the journal; NULL if there is none. */
-static char *raw_text(const vp_json *json, uint32_t node) {
-    return node == VP_JSON_NONE ? NULL
-                                : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
-}
 
 /* Sets what follows from a run's line. Returns 0, or EXIT_OUTPUT if the line is not a run's. */
 static int finish_run(struct pass_result *run) {
@@ -132,7 +127,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     if ((code = index_read_line(index, entry->file, entry->line_at)) != 0) return code;
     measured->sample.id = entry->id;
     measured->sample.prompt = node_text(json, vp_json_get(json, 0, "prompt"));
-    measured->sample.record = raw_text(json, vp_json_get(json, 0, "metadata"));
+    measured->sample.record = json_text(json, vp_json_get(json, 0, "metadata"));
     if (!measured->sample.record)
         return complain(EXIT_INPUT, "%s: the line for sample %lld cannot be read back", index->files[entry->file].path,
                         (long long)entry->id);

@@ -417,9 +417,7 @@ static int64_t covered_before(const struct trace_tables *tables, uint32_t track,
 }
 static struct trace_row *row_new(struct trace_rows *rows, const char *name, const char *where) {
     struct trace_row *row = ADDED(rows->items, rows->count);
-    row->name = name;
-    row->where = where;
-    row->min_ns = INT64_MAX;
+    *row = (struct trace_row){.name = name, .where = where, .min_ns = INT64_MAX};
     return row;
 }
 static void row_add(struct trace_row *row, const struct trace_event *event) {
@@ -553,10 +551,9 @@ static struct trace_peak *peak_of(struct trace_tables *tables, const struct trac
     for (size_t i = 0; i < tables->peak_count; i++)
         if (tables->peaks[i].type == memory->type && tables->peaks[i].device == memory->device)
             return &tables->peaks[i];
-    tables->peaks = grown(tables->peaks, tables->peak_count, sizeof *tables->peaks);
-    tables->peaks[tables->peak_count] =
-        (struct trace_peak){.type = memory->type, .device = memory->device, .allocated = -1, .reserved = -1};
-    return &tables->peaks[tables->peak_count++];
+    struct trace_peak *peak = ADDED(tables->peaks, tables->peak_count);
+    *peak = (struct trace_peak){.type = memory->type, .device = memory->device, .allocated = -1, .reserved = -1};
+    return peak;
 }
 static int peak_order(const void *left_item, const void *right_item) {
     const struct trace_peak *left = left_item, *right = right_item;
