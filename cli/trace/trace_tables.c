@@ -11,6 +11,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,14 +61,8 @@ static int slice_order(const void *left_item, const void *right_item) {
 }
 /* Returns 1 for one of torch's own helpers, which its tables leave out. */
 static int is_hidden(const char *name) {
-    static const char *const hidden[] = {"profiler::_record_function_enter",
-                                         "profiler::_record_function_enter_new",
-                                         "profiler::_record_function_exit",
-                                         "aten::is_leaf",
-                                         "aten::output_nr",
-                                         "aten::_version"};
-    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) if (!strcmp(name, hidden[i])) return 1;
-    return 0;
+    return has_word("profiler::_record_function_enter profiler::_record_function_enter_new "
+                    "profiler::_record_function_exit aten::is_leaf aten::output_nr aten::_version", name);
 }
 /* Events sorted by id, for id_find: launching calls by correlation, or operations and annotations by "External id".
  * malloc'ed, *count long. */
