@@ -20,9 +20,6 @@
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- what the engine of one kind of weights needs; it is opened only to count */
 struct needs {

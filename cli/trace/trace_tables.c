@@ -13,10 +13,6 @@
 #include "base/memory.h"
 #include "base/options.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- operations: their nesting, and the device time of each */
 struct host_op {
     uint32_t event, parent, children;  /* parent: an operation, or NO_INDEX; children: number of direct children */
