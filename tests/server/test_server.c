@@ -2,6 +2,7 @@
  * at once; signals; no text contains the API key; missing libcurl. The part is included so that dlopen can fail. */
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 static const char *hidden_library, *hidden_function; /* the library or function that dlopen or dlsym does not find; "" stands for every library */
 static void *test_dlopen(const char *name, int flags) {
