@@ -6,10 +6,9 @@
 #include <stdarg.h>
 
 struct text_block *document_add(struct document *document, block_kind kind) {
-    document->blocks = resize(document->blocks, document->count + 1, sizeof *document->blocks);
-    memset(&document->blocks[document->count], 0, sizeof *document->blocks);
-    document->blocks[document->count].kind = kind;
-    return &document->blocks[document->count++];
+    struct text_block *block = ADDED(document->blocks, document->count);
+    block->kind = kind;
+    return block;
 }
 void document_text(struct document *document, block_kind kind, const char *format, ...) {
     char line[LINE_BYTES];

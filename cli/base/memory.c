@@ -9,9 +9,7 @@
 
 static struct unfinished *latest_unfinished;
 void unfinished_begin(struct unfinished *unfinished, void (*undo)(void *user), void *user) {
-    unfinished->undo = undo;
-    unfinished->user = user;
-    unfinished->before = latest_unfinished;
+    *unfinished = (struct unfinished){undo, user, latest_unfinished};
     latest_unfinished = unfinished;
 }
 void unfinished_end(struct unfinished *unfinished) {
@@ -56,7 +54,9 @@ void *zeroed(size_t count, size_t element_bytes) {
     return memory;
 }
 void *grown(void *items, size_t count, size_t element_bytes) {
-    return count & (count - 1) ? items : resize(items, count ? count * 2 : 1, element_bytes);
+    char *room = count & (count - 1) ? items : resize(items, count ? count * 2 : 1, element_bytes);
+    memset(room + count * element_bytes, 0, element_bytes);
+    return room;
 }
 char *copy_text(const char *text, size_t bytes) {
     char *copy = resize(NULL, bytes + 1, 1);
@@ -89,8 +89,7 @@ void text_add_format(struct text_buffer *buffer, const char *format, ...) {
     free(text);
 }
 void text_list_take(struct text_list *list, char *text) {
-    list->items = grown(list->items, list->count, sizeof *list->items);
-    list->items[list->count++] = text;
+    *ADDED(list->items, list->count) = text;
 }
 void text_list_copy(struct text_list *list, const char *text) { text_list_take(list, copy_text(text, strlen(text))); }
 void text_list_add(struct text_list *list, const char *format, ...) {

@@ -13,8 +13,10 @@
 /* Memory of the command itself. Ending the program loses no measurement, because the journal is already on disk. */
 void *resize(void *memory, size_t count, size_t element_bytes);
 void *zeroed(size_t count, size_t element_bytes);
-/* Makes space for one more element. The capacity is the next power of two, so the count alone determines it. */
+/* Makes space for one more element, all zero. The capacity is the next power of two: the count alone determines it. */
 void *grown(void *items, size_t count, size_t element_bytes);
+/* Adds such an element and counts it; its address. Nothing but grown may make space in the array. */
+#define ADDED(items, count) ((items) = grown(items, (size_t)(count), sizeof *(items)), &(items)[(count)++])
 /* Unfinished output that must be removed. If memory runs out, undo(user) is called for all unfinished outputs before
  * the program ends, the latest first. The struct belongs to the caller. */
 struct unfinished { void (*undo)(void *user); void *user; struct unfinished *before; };

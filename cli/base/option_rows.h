@@ -72,13 +72,6 @@
      "activation type for int8 and int4 weights in prefill and vision" more ": bf16 (unchanged; weights " \
      "are converted to bf16, which is slower), int16 or int8 (if the CPU supports it), auto (the fastest supported " \
      "one); decode steps always use int16", OF_ENGINE}
-/* How the data of a sweep are read. */
-#define OPTIONS_OF_DATA \
-    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, \
-     "VQA v2's annotations file (default: the official file name, next to the questions file)"}, \
-    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, \
-     "base folder for relative image paths; for VQA v2, the folder with COCO_val2014_*.jpg or the subfolder val2014"}, \
-    {"allow_outside", FLAG, NULL, NULL, 0, 0, NULL, "allow image paths that leave the image folder via .."}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "seed for synthetic weights, data sampling and caption prompts"}
@@ -102,10 +95,6 @@
 #define OPTION_AT \
     {"at", TEXTS, "KNOB=VALUE...", NULL, 0, 0, NULL, \
      "only configurations with these knob values, such as request_rate=4"}
-/* the same with energy as an alternative */
-#define OPTION_AXIS \
-    {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
-     "x axis of accuracy plots: a latency, or the energy per request or per output token (GPU)"}
 #define OPTION_RESAMPLES \
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "number of bootstrap resamples"}
 #define OPTION_JSON \
@@ -117,22 +106,18 @@
     {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, \
      "sort key for the operations: self_cpu_time_total, cuda_time_total, count, cumulative, ... (default: self time " \
      "on the CPU or GPU)"}
-#define OPTION_ROW_LIMIT \
-    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "maximum number of rows in the table"}
-#define OPTION_GROUP_BY \
-    {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
-     "group operations by: none, or any of shape, stage, part (of the model), block, step (of decoding), place (line)"}
-#define OPTION_RECORD_SHAPES \
-    {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "record shapes in traces"}
-#define OPTION_PROFILE_MEMORY \
-    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, \
-     "show memory use in the table and in traces, and the engine's memory"}
-#define OPTION_WITH_STACK \
-    {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
-     "show the source lines and the enclosing ranges of each operation, in the table and in traces"}
 /* All rows that select the contents of the profiler's table of operations. */
 #define OPTIONS_OF_OPERATIONS \
-    OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK
+    OPTION_SORT_BY, \
+    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "maximum number of rows in the table"}, \
+    {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
+     "group operations by: none, or any of shape, stage, part (of the model), block, step (of decoding), place " \
+     "(line)"}, \
+    {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "record shapes in traces"}, \
+    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, \
+     "show memory use in the table and in traces, and the engine's memory"}, \
+    {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
+     "show the source lines and the enclosing ranges of each operation, in the table and in traces"}
 #define OPTIONS_OF_ALL OPTIONS_WITH_QUIET("print only errors on stderr, no warnings or progress")
 #define OPTIONS_WITH_QUIET(words) \
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, words}, {"help", FLAG, NULL, NULL, 0, 0, NULL, "show this help"}

@@ -158,8 +158,7 @@ static int option_append(const struct option_spec *spec, struct option_value *va
 }
 /* Copies part of an argument into memory that lives as long as the options. */
 static const char *keep_piece(struct options *options, const char *text, size_t bytes) {
-    options->pieces = resize(options->pieces, options->piece_count + 1, sizeof *options->pieces);
-    return options->pieces[options->piece_count++] = copy_text(text, bytes);
+    return *ADDED(options->pieces, options->piece_count) = copy_text(text, bytes);
 }
 
 /* Checks one word and stores it. Returns 0 or an exit code. */

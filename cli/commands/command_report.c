@@ -15,7 +15,8 @@
 
 static const struct option_spec REPORT_OPTIONS[] = {
     OPTION_GROUP("what to compare"),
-    OPTION_AXIS,
+    {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy",
+     "x axis of accuracy plots: a latency, or the energy per request or per output token (GPU)"},
     {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile of that latency over the samples"},
     OPTION_RESAMPLES,
     {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL,

@@ -13,7 +13,6 @@
 #include "measure/input.h"
 #include "measure/measure.h"
 #include "model/model.h"
-#include "measure/provenance.h"
 #include "measure/record.h"
 #include "measure/engine.h"
 #include "score/scoring.h"
@@ -21,7 +20,6 @@
 #include "profile/profiler.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"
-#include "vlmprof_image.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 

@@ -228,12 +228,8 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     const int is_fp32 = weights == VP_WEIGHTS_FP32, is_plain = !is_fp32 && !strcmp(gemm, "plain");
     vp_result result;
     if (selftest->verdict_count == VERDICTS_MAX) return;
-    memset(verdict, 0, sizeof *verdict);
-    verdict->of = selftest;
-    verdict->backend = device;
-    verdict->gemm = gemm;
-    verdict->weights = weights;
-    verdict->gpu = gpu ? gpu->word : NULL;
+    *verdict = (struct verdict){.of = selftest, .backend = device, .gemm = gemm, .weights = weights,
+                                .gpu = gpu ? gpu->word : NULL};
     settings.gpu = gpu ? gpu->bit : 0;
     settings.device = device;
     settings.weights = weights;

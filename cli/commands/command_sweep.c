@@ -9,7 +9,6 @@
 #include "commands/settings.h"
 #include "model/model.h"
 #include "score/score_rules.h"
-#include "profile/profiler.h"
 #include "server/endpoint.h"
 #include "sweep/sweep.h"
 #include "vlmprof_engine.h"
@@ -23,7 +22,11 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "JSONL (per line: id, image or images, question, answers, options, style, dataset), VQA v2's question file, or a "
      "folder of images with -p",
      .is_required = 1},
-    OPTIONS_OF_DATA,
+    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
+     "VQA v2's annotations file (default: the official file name, next to the questions file)"},
+    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
+     "base folder for relative image paths; for VQA v2, the folder with COCO_val2014_*.jpg or the subfolder val2014"},
+    {"allow_outside", FLAG, NULL, NULL, 0, 0, NULL, "allow image paths that leave the image folder via .."},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
      "task name for the result files (default: the data file's stem); a known task (text_vqa ...) sets style, metric, "
      "max_new_tokens"},
@@ -35,11 +38,16 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "samples drawn from each data file, the same for all configurations"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "keep this field's proportions when drawing samples"},
     RULED_GROUP("servers", .needs = "endpoint"),
-    OPTION_ENDPOINTS,
-    OPTION_ENDPOINT_MODELS,
+    {"endpoint", TEXTS, "URL...", NULL, 0, 0, NULL,
+     "servers to measure instead of a model: vLLM, SGLang, llama.cpp, TGI, Ollama, ...; see vlmprof help servers"},
+    {"endpoint_model", TEXTS, "NAME...", NULL, 0, 0, NULL,
+     "model names on the servers: one for all servers, several for one server, or one for each server in order "
+     "(default: each server's only model)"},
     OPTIONS_OF_CLIENT,
     OPTION_REQUEST_KNOB,
-    OPTION_FAMILY_OF_SERVERS,
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL,
+     "the model's family, with its limits as options: image tokens are counted by its rule, also for "
+     "--vision_tokens_list"},
     KNOB_LOAD_ROWS(KNOB_SWEEP_OPTIONS)
     {"arrivals", CHOICE, "HOW", "poisson", 0, 0, "poisson uniform",
      "with --request_rate_list: poisson (exponentially distributed gaps) or uniform (equal gaps)",
@@ -83,7 +91,9 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      OF_ENGINE},
     {"kernel_pass", FLAG, NULL, NULL, 0, 0, NULL,
      "make one more run per shape and configuration with every kernel timed, for the device's idle share", OF_ENGINE},
-    OPTION_BASELINE,
+    {"baseline", TEXT, "WHICH", NULL, 0, 0, NULL,
+     "compare the answers and next-token distributions of each configuration with a baseline: first (configuration "
+     "of the grid), a configuration's file name, or a folder or file of earlier results, which have only answers"},
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "maximum tokens per answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,

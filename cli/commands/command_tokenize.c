@@ -14,7 +14,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <sys/types.h>
 
 enum { CAPTION_SEED = 42 }; /* of caption prompts for records without one, as in sweep */
 

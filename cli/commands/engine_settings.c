@@ -3,7 +3,6 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "data/plan.h"
 #include "profile/profiler.h"
 #include "vlmprof_file.h"

@@ -2,7 +2,6 @@
 #include "data/plan.h"
 
 #include "base/console.h"
-#include "base/files.h"
 #include "data/choice.h"
 #include "measure/input.h"
 #include "results/choices.h"

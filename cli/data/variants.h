@@ -2,7 +2,6 @@
  * Settings become variants; a configuration of the grid has one of them. */
 #ifndef VLMPROF_CLI_VARIANTS_H
 #define VLMPROF_CLI_VARIANTS_H
-#include "base/json.h"
 #include "base/options.h"
 #include "results/knobs.h"
 #include "server/endpoint.h"
@@ -11,18 +10,6 @@
 #include "tile/family.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
-
-#define OPTION_ENDPOINTS \
-    {"endpoint", TEXTS, "URL...", NULL, 0, 0, NULL, \
-     "servers to measure instead of a model: vLLM, SGLang, llama.cpp, TGI, Ollama, ...; see vlmprof help servers"}
-#define OPTION_ENDPOINT_MODELS \
-    {"endpoint_model", TEXTS, "NAME...", NULL, 0, 0, NULL, \
-     "model names on the servers: one for all servers, several for one server, or one for each server in order " \
-     "(default: each server's only model)"}
-#define OPTION_FAMILY_OF_SERVERS \
-    {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
-     "the model's family, with its limits as options: image tokens are counted by its rule, also for " \
-     "--vision_tokens_list"}
 
 struct variant {
     struct knob_values values;     /* values of the server; the endpoint has no /v1 and no slash at its end */

@@ -116,9 +116,6 @@ static int64_t tower_width(const vp_model_config *config) {
     return (int64_t)config->vit_layer_count * config->vit_width;
 }
 static int64_t tower_patches(const vp_model_config *config) { return config->vit_positions - config->vit_class_token; }
-static size_t tower_values(const struct model *model, int32_t views) {
-    return (size_t)views * (size_t)(tower_patches(&model->config) * tower_width(&model->config));
-}
 void dump_free(vp_dump *dump) {
     FREE_ALL(dump->image_features, dump->vit_features, dump->deepstack_features, dump->block_last, dump->logits,
              dump->kept, dump->kept_features);
@@ -129,7 +126,9 @@ void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_in
                       ? (size_t)layout_of(input)->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry)
                       : 0;
     memset(dump, 0, sizeof *dump);
-    if (rows) dump->vit_features = zeroed(tower_values(model, layout_of(input)->views), sizeof(float));
+    if (rows)
+        dump->vit_features = zeroed((size_t)(layout_of(input)->views * tower_patches(&model->config)),
+                                    (size_t)tower_width(&model->config) * sizeof(float));
     if (rows) dump->image_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
     if (rows && model->config.deepstack_count)
         dump->deepstack_features =

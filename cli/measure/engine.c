@@ -1,7 +1,6 @@
 /* engine.c: one timed pass of the engine, from pixels to text. */
 #include "measure/engine.h"
 
-#include "vlmprof_tokenizer.h"
 
 #include <math.h>
 #include <time.h>

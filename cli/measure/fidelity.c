@@ -33,16 +33,13 @@ static size_t likeliest(const float *logits, size_t count) {
     return best;
 }
 void fidelity_begin(struct fidelity *fidelity, const char *baseline, const char *reason) {
-    memset(fidelity, 0, sizeof *fidelity);
-    fidelity->baseline = copy_text(baseline, strlen(baseline));
-    fidelity->reason = reason ? copy_text(reason, strlen(reason)) : NULL;
+    *fidelity = (struct fidelity){.baseline = copy_text(baseline, strlen(baseline)),
+                                  .reason = reason ? copy_text(reason, strlen(reason)) : NULL};
     fidelity->answers_equal = fidelity->first_difference = -1;
     fidelity->margin = fidelity->baseline_margin = (double)NAN;
 }
 static void add_divergence(struct fidelity *fidelity, struct divergence divergence) {
-    fidelity->divergences =
-        resize(fidelity->divergences, (size_t)fidelity->divergence_count + 1, sizeof *fidelity->divergences);
-    fidelity->divergences[fidelity->divergence_count++] = divergence;
+    *ADDED(fidelity->divergences, fidelity->divergence_count) = divergence;
 }
 void fidelity_step(void *with, int32_t step, const float *logits) {
     const struct fidelity_pass *pass = (const struct fidelity_pass *)with;

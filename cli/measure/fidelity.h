@@ -8,9 +8,6 @@
 #include "results/fields.h"
 #include "server/ask.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 /* KL(baseline || other) = sum of p log(p / q), in nats; summed in double. Infinite if the other excludes a token. */
 double kl_divergence(const float *baseline, const float *other, size_t count);
 

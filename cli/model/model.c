@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "base/options.h"
 #include "vlmprof_file.h"
-#include "vlmprof_stages.h"
 
 #include <math.h>
 #include <sys/stat.h>

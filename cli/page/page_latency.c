@@ -228,9 +228,8 @@ struct curve_plot { struct ranked *order; size_t count; struct span x_span, y_sp
 
 /* Collects the curves. If there are too many to show each one, sorts them by slope. order is malloc'ed. */
 static void collect_curves(const struct report *report, size_t group, const char *name, struct curve_plot *collected) {
-    memset(collected, 0, sizeof *collected);
-    collected->order = zeroed(report->curves.count, sizeof *collected->order);
-    collected->x_span = span_none();
+    *collected = (struct curve_plot){.order = zeroed(report->curves.count, sizeof *collected->order),
+                                     .x_span = span_none()};
     for (size_t i = 0; i < report->curves.count; i++) {
         const struct curve *curve = &report->curves.items[i];
         double slope = curve->slope.value;

@@ -7,7 +7,6 @@
 #include "base/document.h"
 #include "measure/noise.h"
 #include "page/page.h"
-#include "page/plot.h"
 #include "report/report_text.h"
 #include "results/metrics.h"
 #include "results/result_read.h"

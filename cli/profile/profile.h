@@ -7,7 +7,6 @@
 #include "measure/input.h"
 #include "profile/profiler.h"
 #include "results/metrics.h"
-#include "vlmprof_statistics.h"
 
 /* run --profile: opens the engine, runs the requests of the schedule, prints the table. The request is ready except
  * for its session, which the caller closes. */

@@ -3,9 +3,7 @@
 #include "profile/profile.h"
 
 #include "base/console.h"
-#include "base/document.h"
 #include "base/files.h"
-#include "measure/noise.h"
 #include "measure/provenance.h"
 #include "page/flame.h"
 

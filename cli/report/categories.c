@@ -24,9 +24,7 @@ struct reading {
 static char *category_of(const vp_json *json, uint32_t metadata, const char *field) {
     uint32_t node = vp_json_get(json, metadata, field);
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return NULL;
-    return node_is(json, node, VP_JSON_STRING)
-               ? node_text(json, node)
-               : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+    return node_is(json, node, VP_JSON_STRING) ? node_text(json, node) : json_text(json, node);
 }
 static void add_score(struct reading *reading, char *name, double score) {
     size_t i = 0;
@@ -36,9 +34,7 @@ static void add_score(struct reading *reading, char *name, double score) {
             free(name);
             return;
         }
-        reading->categories = resize(reading->categories, i + 1, sizeof *reading->categories);
-        memset(&reading->categories[reading->category_count++], 0, sizeof *reading->categories);
-        reading->categories[i].name = name;
+        ADDED(reading->categories, reading->category_count)->name = name;
     } else free(name);
     struct scores *scores = &reading->categories[i];
     if (scores->count == scores->capacity) {
@@ -59,9 +55,7 @@ static vp_result take_sample(void *user, const vp_json *json, int64_t at, size_t
     return VP_OK;
 }
 static struct category_row *add_row(struct category_rows *rows, const struct reading *reading, const char *name) {
-    rows->items = resize(rows->items, rows->count + 1, sizeof *rows->items);
-    struct category_row *row = &rows->items[rows->count++];
-    memset(row, 0, sizeof *row);
+    struct category_row *row = ADDED(rows->items, rows->count);
     memcpy(row->configuration, reading->configuration, sizeof row->configuration);
     snprintf(row->name, sizeof row->name, "%.*s", (int)vp_utf8_valid_bytes(name, strnlen(name, 110)), name);
     return row;
@@ -93,15 +87,11 @@ int categories_read(const struct results *results, const char *field, file_namer
     struct text_buffer fields = {NULL, 0, 0};
     int code = 0;
     for (size_t i = 0; i < results->count; i++) {
-        struct reading reading;
+        struct reading reading = {.file = &results->files[i], .field = field, .fields = &fields};
         struct stream_visitor visitor = {"per_sample_results", take_sample, NULL, &reading, 0};
         struct source source;
         vp_error error = {VP_OK, -1, "", ""};
         vp_result result;
-        memset(&reading, 0, sizeof reading);
-        reading.file = &results->files[i];
-        reading.field = field;
-        reading.fields = &fields;
         name(results, reading.file, reading.configuration);
         if ((result = source_open(&source, reading.file->path, &error)) == VP_OK) {
             result = stream_walk(&source, &visitor, &error);

@@ -209,15 +209,9 @@ static void bin_curve(struct curve *curve, struct xy_list *points) {
 static void add_curve(struct curve_list *curves, size_t group, const struct curve_kind *kind, const char *label,
                       struct xy_list *points) {
     if (points->count) {
-        struct curve *curve;
-        curves->items = resize(curves->items, curves->count + 1, sizeof *curves->items);
-        curve = &curves->items[curves->count++];
-        memset(curve, 0, sizeof *curve);
-        curve->name = kind->name;
-        curve->x_name = kind->x_name;
-        curve->y_name = kind->y_name;
-        curve->unit = kind->unit;
-        curve->group = group;
+        struct curve *curve = ADDED(curves->items, curves->count);
+        *curve = (struct curve){.name = kind->name, .x_name = kind->x_name, .y_name = kind->y_name,
+                                .unit = kind->unit, .group = group};
         snprintf(curve->label, sizeof curve->label, "%s", label);
         fit_curve(curve, points);
         bin_curve(curve, points);

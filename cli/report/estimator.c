@@ -6,7 +6,6 @@
 #include "base/files.h"
 #include "base/table.h"
 #include "report/tradeoff.h"
-#include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 
 #include <math.h>

@@ -2,7 +2,6 @@
  * Predictions are double [ESTIMATE_PARTS, measurements->count], in ms; NaN if none. */
 #ifndef VLMPROF_CLI_ESTIMATOR_H
 #define VLMPROF_CLI_ESTIMATOR_H
-#include "base/document.h"
 #include "report/measurements.h"
 #include "report/model_file.h"
 #include "results/result_read.h"

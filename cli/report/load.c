@@ -17,10 +17,8 @@ static size_t set_times(struct load_row *row, int metric, vp_estimate *p50, vp_e
 }
 static void add_row(const struct results *results, const struct result_file *file, load_namer *name,
                     struct load_rows *rows) {
-    rows->items = grown(rows->items, rows->count, sizeof *rows->items);
-    struct load_row *row = &rows->items[rows->count++];
+    struct load_row *row = ADDED(rows->items, rows->count);
     double seconds = 0, due = 0, completed = 0, in_flight = 0;
-    memset(row, 0, sizeof *row);
     row->file = file;
     name(results, file, row->configuration);
     row->accuracy = file_accuracy(file);

@@ -3,7 +3,6 @@
 #define VLMPROF_CLI_REPORT_LOAD_H
 #include "base/table.h"
 #include "results/result_read.h"
-#include "vlmprof_statistics.h"
 
 /* A configuration under load. Times over requests; failed requests count as wrong. */
 struct load_row {

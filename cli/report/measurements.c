@@ -132,9 +132,6 @@ static int add_own_knobs(const struct own_knobs *own, const struct result_file *
     return 1;
 }
 
-static int32_t tier_index_of(const struct result_file *file) {
-    return knob_tier(&file->knobs) ? (int32_t)knob_size_rank(&file->knobs) : 0;
-}
 /* Finds the number of rows that pruning drops and the number of blocks that still see them, from the rows of the mean
  * block. This is exact for one cut. Several cuts become one that drops the same number of rows. Returns 0 or
  * EXIT_INPUT. */
@@ -166,7 +163,7 @@ static int request_of_row(const struct result_file *file, size_t row, int32_t ex
     request->text_tokens = counts[2];
     request->sequence = counts[3];
     request->output_tokens = counts[4];
-    request->tier_index = tier_index_of(file);
+    request->tier_index = knob_tier(&file->knobs) ? (int32_t)knob_size_rank(&file->knobs) : 0;
     request->top_k = (int32_t)knob_number(&file->knobs, KNOB_TOP_K);
     request->expert_count = expert_count;
     request->active_blocks = (int32_t)knob_number(&file->knobs, KNOB_BLOCKS);

@@ -4,7 +4,6 @@
 
 #include "base/console.h"
 #include "base/document.h"
-#include "base/files.h"
 #include "results/result_read.h"
 #include "vlmprof_file.h"
 
@@ -144,8 +143,7 @@ void model_read_linear(struct model_reader *reader, uint32_t object, const char 
 static int parse_model(struct model_reader *reader, const char *path) {
     vp_error error = {VP_OK, -1, "", ""};
     size_t bytes = 0;
-    memset(reader, 0, sizeof *reader);
-    reader->path = path;
+    *reader = (struct model_reader){.path = path};
     vp_result result = vp_file_read(path, MODEL_BYTES_MOST, &reader->text, &bytes, &error);
     if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     result = parse_json(&reader->parsed, reader->text, bytes, &error);
@@ -153,13 +151,10 @@ static int parse_model(struct model_reader *reader, const char *path) {
                            : complain(EXIT_INPUT, "%s: byte %lld: %s", path, (long long)error.offset,
                                       error.text[0] ? error.text : vp_result_text(result));
 }
-static int has_schema(const struct model_reader *reader, const char *schema) {
-    return node_is(&reader->parsed.json, 0, VP_JSON_OBJECT)
-           && vp_json_equals(&reader->parsed.json, vp_json_get(&reader->parsed.json, 0, "schema"), schema);
-}
 int model_open(struct model_reader *reader, const char *path, const char *schema) {
+    const vp_json *json = &reader->parsed.json;
     reader->code = parse_model(reader, path);
-    if (!reader->code && !has_schema(reader, schema))
+    if (!reader->code && !vp_json_equals(json, vp_json_get(json, 0, "schema"), schema))
         reader->code = complain(EXIT_INPUT, "%s is not a model from vlmprof fit: its schema is not %s", path, schema);
     return reader->code;
 }

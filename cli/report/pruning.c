@@ -89,9 +89,7 @@ struct pruned_rows pruned_rows_make(const struct tradeoff *tradeoff, const struc
     for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++) {
         const struct result_file *file = file_of(tradeoff, results, i);
         if (!is_pruned(knob_text(&file->knobs, KNOB_PRUNE))) continue;
-        rows.items = resize(rows.items, rows.count + 1, sizeof *rows.items);
-        struct pruned_row *row = &rows.items[rows.count++];
-        memset(row, 0, sizeof *row);
+        struct pruned_row *row = ADDED(rows.items, rows.count);
         setting_text(file, row->name);
         method_text(knob_text(&file->knobs, KNOB_PRUNE), row->method);
         row->config = i;

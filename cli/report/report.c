@@ -697,12 +697,10 @@ static int varies_only_load(const struct tradeoff *tradeoff) {
     return only;
 }
 void report_make(struct report *report, const struct results *results, const struct report_settings *settings) {
-    memset(report, 0, sizeof *report);
-    report->results = results;
-    report->settings = *settings;
-    report->items = zeroed(results->count, sizeof *report->items);
-    report->tradeoffs = zeroed(results->group_count, sizeof *report->tradeoffs);
-    report->pruned = zeroed(results->group_count, sizeof *report->pruned);
+    *report = (struct report){.results = results, .settings = *settings,
+                              .items = zeroed(results->count, sizeof *report->items),
+                              .tradeoffs = zeroed(results->group_count, sizeof *report->tradeoffs),
+                              .pruned = zeroed(results->group_count, sizeof *report->pruned)};
     for (size_t i = 0; i < results->count; i++) decompose(&report->items[i], &results->files[i]);
     find_peaks(report);
     for (size_t i = 0; i < results->count; i++)

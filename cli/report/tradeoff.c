@@ -143,12 +143,10 @@ static void find_knob_fronts(struct tradeoff *tradeoff) {
     int32_t *keys = resize(NULL, tradeoff->config_count, sizeof *keys);
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
         for (int32_t level = 0; level < tradeoff->knobs.level_counts[k]; level++) {
-            tradeoff->fronts = resize(tradeoff->fronts, tradeoff->knob_front_count + 1, sizeof *tradeoff->fronts);
-            struct knob_front *front = &tradeoff->fronts[tradeoff->knob_front_count++];
+            struct knob_front *front = ADDED(tradeoff->fronts, tradeoff->knob_front_count);
             front->knob = tradeoff->knob_of[k];
             front->level = level;
             front->front = zeroed(tradeoff->config_count, sizeof *front->front);
-            front->count = 0;
             for (size_t i = 0; i < tradeoff->config_count; i++)
                 keys[i] = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
             if (vp_pareto_front_fixed(tradeoff->at_latency, tradeoff->at_accuracy, keys, level, tradeoff->config_count,
@@ -192,8 +190,7 @@ static void find_gains(struct tradeoff *tradeoff) {
                 continue;
             bound_gain(tradeoff, tradeoff->accuracy + i * tradeoff->sample_count,
                        tradeoff->accuracy + gain.to * tradeoff->sample_count, &gain.gain);
-            tradeoff->gains = resize(tradeoff->gains, tradeoff->gain_count + 1, sizeof *tradeoff->gains);
-            tradeoff->gains[tradeoff->gain_count++] = gain;
+            *ADDED(tradeoff->gains, tradeoff->gain_count) = gain;
         }
     }
 }

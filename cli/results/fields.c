@@ -1,7 +1,6 @@
 /* fields.c: the keys of journals and result files, one row per key. */
 #include "results/fields.h"
 
-#include "base/document.h"
 
 #include <math.h>
 

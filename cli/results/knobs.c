@@ -246,6 +246,7 @@ const char *knob_own_json(const struct knob_values *values, int knob, char out[K
     else snprintf(out, KNOB_TEXT_BYTES, "%lld", (long long)knob_number(values, knob));
     return out;
 }
+int knob_is_file_name(const char *name) { return strstr(name, "_imgsize") || !strncmp(name, "policy-", 7); }
 void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named) {
     const int is_server = knobs_are_served(values);
     char part[KNOB_TEXT_BYTES] = "_imgsizeasis";
@@ -410,10 +411,6 @@ int knob_is_journal(const vp_json *json, uint32_t object, uint32_t others, int64
     /* one image size; none: images unchanged */
     return good && sizes <= 1 && json->nodes[object].count == members;
 }
-/* An object as JSON on one line, malloc'ed. */
-static char *object_text(const vp_json *json, uint32_t node) {
-    return copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
-}
 static void read_knob(const vp_json *json, uint32_t object, int knob, struct knob_values *values) {
     const struct knob *row = &KNOBS[knob];
     const uint32_t node = vp_json_get(json, object, row->key),
@@ -423,7 +420,7 @@ static void read_knob(const vp_json *json, uint32_t object, int knob, struct kno
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return;
     value->is_set = 1;
     if (row->type == KNOB_IS_NUMBER) value->number = node_int(json, object, row->key, 0);
-    else value->text = row->type == KNOB_IS_TEXT ? node_text(json, node) : object_text(json, node);
+    else value->text = row->type == KNOB_IS_TEXT ? node_text(json, node) : json_text(json, node);
     if (row->number_key) value->number = node_int(json, object, row->number_key, 0);
     if (list == VP_JSON_NONE) return;
     value->list = resize(NULL, (size_t)json->nodes[list].count + 1, sizeof *value->list);

@@ -237,6 +237,7 @@ const char *knob_own_json(const struct knob_values *values, int knob, char out[K
 /* Adds the image size and the engine's knobs to a file name. crops: a tier's mean crops; named: bits of the
  * only_varied knobs that are added. */
 void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named);
+int knob_is_file_name(const char *name); /* 1 if a result file of vlmprof can have this name */
 
 /* ---- JSON */
 /* Writes a knob's key and value, null if it is not set. knob_put_more also writes the keys of its number or list. */

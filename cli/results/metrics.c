@@ -22,14 +22,12 @@ struct pass_result *runs_make(int32_t run_count, int32_t new_tokens) {
     }
     return runs;
 }
-static void served_free(struct served *served) {
-    if (!served) return;
-    FREE_ALL(served->pieces, served->model, served->finish_reason, served->reasoning, served->timings, served);
-}
 void runs_free(struct pass_result *runs, int32_t run_count) {
     for (int32_t i = 0; runs && i < run_count; i++) {
+        struct served *served = runs[i].served;
         FREE_ALL(runs[i].reply.tokens, runs[i].reply.step_ns, runs[i].answer);
-        served_free(runs[i].served);
+        if (served)
+            FREE_ALL(served->pieces, served->model, served->finish_reason, served->reasoning, served->timings, served);
     }
     free(runs);
 }

@@ -8,7 +8,6 @@
 #include "vlmprof_config.h"
 #include "vlmprof_file.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 
@@ -792,9 +791,6 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
 }
 
 /* ---- many files */
-static int result_name_is_ours(const char *path) {
-    return strstr(name_in_path(path), "_imgsize") || !strncmp(name_in_path(path), "policy-", 7);
-}
 /* Lists the *.json files of a folder, or the file itself. Returns 0 or an exit code. */
 static int list_results(struct text_list *paths, const char *operand) {
     size_t first = paths->count;
@@ -1073,11 +1069,8 @@ static void group_results(struct results *results) {
     results->count = kept;
     number_namesakes(results);
     for (size_t i = 0; i < results->count; i++) {
-        if (!i || strcmp(results->files[i].dataset_name, results->files[i - 1].dataset_name)) {
-            results->groups = resize(results->groups, results->group_count + 1, sizeof *results->groups);
-            memset(&results->groups[results->group_count], 0, sizeof *results->groups);
-            results->groups[results->group_count++].first = i;
-        }
+        if (!i || strcmp(results->files[i].dataset_name, results->files[i - 1].dataset_name))
+            ADDED(results->groups, results->group_count)->first = i;
         results->groups[results->group_count - 1].count++;
     }
     for (size_t i = 0; i < results->group_count; i++)
@@ -1099,7 +1092,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     int code = 0;
     for (size_t i = 0; i < results->count; i++) {
         struct result_file *file = &results->files[i];
-        int must = is_named[i] || result_name_is_ours(paths->items[i]);
+        int must = is_named[i] || knob_is_file_name(name_in_path(paths->items[i]));
         if (file->kind == FILE_OTHER_JSON && must)
             snprintf(file->error, sizeof file->error, "%.500s is not a result file: it has no per_sample_results",
                      file->path);

@@ -155,10 +155,7 @@ static int read_rows(struct score_job *job) {
         for (uint32_t at = open.rows + 1; at < json->nodes[open.rows].end; at = json->nodes[at].end) {
             struct score_row *row = &job->rows[job->row_count++];
             const uint32_t own = own_id(json, at), sample = vp_json_get(json, at, "sample_id");
-            memset(row, 0, sizeof *row);
-            row->file = i;
-            row->line = SIZE_MAX;
-            row->has_answer = has_answer(json, at);
+            *row = (struct score_row){.file = i, .line = SIZE_MAX, .has_answer = has_answer(json, at)};
             row->own = own == VP_JSON_NONE ? 0 : id_of(json, own);
             row->sample = sample == VP_JSON_NONE ? 0 : id_of(json, sample);
             if (row->has_answer) row->answer = id_of(json, vp_json_get(json, at, "pred"));
@@ -209,8 +206,7 @@ static int read_line(struct score_job *job, const vp_json *json, int64_t number)
     }
     line.id = id_of(json, id);
     line.name = copy_text(json->text + json->nodes[id].start, (size_t)json->nodes[id].bytes);
-    job->lines = resize(job->lines, job->line_count + 1, sizeof *job->lines);
-    job->lines[job->line_count++] = line;
+    *ADDED(job->lines, job->line_count) = line;
     return 0;
 }
 /* Reads the file of scores, and sets job->from to its name and hash. Returns 0 or an exit code. */

@@ -1,6 +1,5 @@
 /* result_values.c: the knobs of result files and their values, for a user who asked for others. */
 #include "base/console.h"
-#include "base/document.h"
 #include "base/options.h"
 #include "results/result_read.h"
 

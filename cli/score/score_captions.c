@@ -49,17 +49,13 @@ static int has_changed_text(struct captions *captions, const char *text, int is_
         own = resize(own, used + 1, 1);
         captions->tokenised_count++;
     }
-    captions->texts = grown(captions->texts, captions->text_count, sizeof *captions->texts);
-    captions->texts[captions->text_count].text = own;
-    captions->texts[captions->text_count++].bytes = used;
+    *ADDED(captions->texts, captions->text_count) = (vp_caption_text){own, used};
     return strcmp(own, text) != 0;
 }
 /* Adds a row without texts. `id` is a node of `json` or VP_JSON_NONE. The row is valid until the next one is added. */
 static struct caption_row *caption_add_row(struct captions *captions, const vp_json *json, uint32_t id,
                                            const char *id_key) {
-    captions->rows = grown(captions->rows, captions->row_count, sizeof *captions->rows);
-    struct caption_row *row = &captions->rows[captions->row_count++];
-    memset(row, 0, sizeof *row);
+    struct caption_row *row = ADDED(captions->rows, captions->row_count);
     row->first = captions->text_count;
     row->id_key = id_key;
     row->id = json_text(json, id);

@@ -305,8 +305,7 @@ int summary_end(vp_json_writer *writer, struct text_buffer *line, const char *so
 }
 
 static void score_add_line(struct score_job *job, const char *line, size_t bytes, int64_t number) {
-    job->lines = grown(job->lines, job->line_count, sizeof *job->lines);
-    job->lines[job->line_count++] = (struct score_line){line, bytes, number};
+    *ADDED(job->lines, job->line_count) = (struct score_line){line, bytes, number};
 }
 /* Finds the lines of the text. Only \n ends a line, because texts may contain other separators. */
 static void score_lines(struct score_job *job) {

@@ -36,9 +36,8 @@ void scoring_free(struct scoring *scoring) {
 }
 const char *scoring_own(struct scoring *scoring, char *text) {
     if (!text) return NULL;
-    scoring->owned = grown(scoring->owned, scoring->owned_count, sizeof *scoring->owned);
     scoring->text_bytes += strlen(text);
-    return scoring->owned[scoring->owned_count++] = text;
+    return *ADDED(scoring->owned, scoring->owned_count) = text;
 }
 size_t scoring_room(const struct scoring *scoring) {
     return vp_score_scratch_bytes(scoring->text_bytes, scoring->owned_count);

@@ -8,11 +8,6 @@
 #include "model/model.h"
 #include "results/fields.h"
 
-#define OPTION_BASELINE \
-    {"baseline", TEXT, "WHICH", NULL, 0, 0, NULL, \
-     "compare the answers and next-token distributions of each configuration with a baseline: first (configuration " \
-     "of the grid), a configuration's file name, or a folder or file of earlier results, which have only answers"}
-
 /* An answer of earlier results. */
 struct old_answer { int64_t id; int32_t *tokens; int32_t count; char *text; size_t bytes; };
 

@@ -46,15 +46,12 @@ static int has_only(const vp_json *json, uint32_t object, const struct fields *f
     return fields_fit(json, object, fields, 0);
 }
 /* ---- checking members against each other */
-/* Returns 1 if the name is valid for a result file. It becomes a path. */
-static int is_result_name(const char *name) {
-    return name && !strchr(name, '/') && (strstr(name, "_imgsize") || !strncmp(name, "policy-", 7));
-}
 /* block_count: the model's; 0 for a server. */
 static int is_configuration(const vp_json *json, uint32_t node, int64_t set_count, int64_t block_count) {
     if (!fields_fit(json, node, &CONFIGURATION, -1) || node_int(json, node, "set", -1) >= set_count) return 0;
     char *name = node_text(json, vp_json_get(json, node, "file_name"));
-    int good = is_result_name(name) && knob_is_journal(json, node, CONFIGURATION.count, block_count);
+    int good = name && !strchr(name, '/') && knob_is_file_name(name) /* it becomes a path */
+               && knob_is_journal(json, node, CONFIGURATION.count, block_count);
     free(name);
     return good;
 }
@@ -392,10 +389,7 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
         index->configurations[known].is_wanted = 1;
         return;
     }
-    index->configurations =
-        resize(index->configurations, (size_t)index->configuration_count + 1, sizeof *index->configurations);
-    struct index_configuration *configuration = &index->configurations[index->configuration_count++];
-    memset(configuration, 0, sizeof *configuration);
+    struct index_configuration *configuration = ADDED(index->configurations, index->configuration_count);
     configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
     configuration->set = (int32_t)set;
     configuration->place = index->sets[set].configuration_count++;
@@ -435,8 +429,8 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
         return EXIT_USAGE;
     }
     if (!index->head.architecture) index->head.architecture = node_text(json, vp_json_get(json, 0, "architecture"));
-    if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may have it even if an older one lacks it */
-        index->model_shape = copy_text(json->text + json->nodes[shape].start, json->nodes[shape].bytes);
+    /* a later head may have it even if an older one lacks it */
+    if (!index->model_shape) index->model_shape = json_text(json, shape);
     file->rank = node_int(json, 0, "rank", 0);
     file->world_size = node_int(json, 0, "world_size", 1);
     file->is_finished = 0;
@@ -512,8 +506,7 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
     uint32_t node = vp_json_get(json, 0, "session");
-    file->sessions = resize(file->sessions, file->session_count + 1, sizeof *file->sessions);
-    file->sessions[file->session_count++] = at;
+    *ADDED(file->sessions, file->session_count) = at;
     free(file->device);
     file->device = node_text(json, vp_json_get(json, node, "device"));
     file->knows_device = file->device != NULL;
@@ -527,8 +520,7 @@ static int index_has_taken_noise(struct journal_index *index, int32_t file_index
     struct noise_line line;
     fields_read(json, vp_json_get(json, 0, "noise"), &NOISE_LINE, &line);
     if (line.from > at || (file->block_count && line.from < file->blocks[file->block_count - 1].at)) return 0;
-    file->blocks = grown(file->blocks, file->block_count, sizeof *file->blocks);
-    struct index_block *block = &file->blocks[file->block_count++];
+    struct index_block *block = ADDED(file->blocks, file->block_count);
     block->from = line.from;
     block->at = at;
     block->noise = line.noise;
@@ -556,8 +548,7 @@ static int index_has_taken_kernels(struct journal_index *index, int32_t file, in
                                       .views = node_int(json, node, "views", 0),
                                       .sequence = node_int(json, node, "total_sequence_length", 0)};
     if (shape.configuration < 0 || index_has_shape(index, &shape)) return 0;
-    index->shapes = resize(index->shapes, index->shape_count + 1, sizeof *index->shapes);
-    index->shapes[index->shape_count++] = shape;
+    *ADDED(index->shapes, index->shape_count) = shape;
     return 1;
 }
 /* Takes over a block under load. Returns 1 if it counts: its configuration is known. */
@@ -566,8 +557,7 @@ static int index_has_taken_load(struct journal_index *index, int32_t file, int64
     const uint32_t name = vp_json_get(json, vp_json_get(json, 0, "load"), "config");
     const struct index_load load = {file, index_configuration_find(index, json, name), at};
     if (load.configuration < 0) return 0;
-    index->loads = grown(index->loads, index->load_count, sizeof *index->loads);
-    index->loads[index->load_count++] = load;
+    *ADDED(index->loads, index->load_count) = load;
     return 1;
 }
 /* Reports a skipped line; the first two of a journal are reported with their offsets. */
@@ -624,12 +614,8 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
     size_t seen = 0;
     int code = 0;
     ssize_t got = 0;
-    index->files = resize(index->files, (size_t)index->file_count + 1, sizeof *index->files);
-    struct index_file *file = &index->files[index->file_count++];
-    memset(file, 0, sizeof *file);
-    file->path = copy_text(path, strlen(path));
-    file->fd = fd;
-    file->is_own = is_own;
+    struct index_file *file = ADDED(index->files, index->file_count);
+    *file = (struct index_file){.path = copy_text(path, strlen(path)), .fd = fd, .is_own = is_own};
     for (int32_t i = 0; i < index->set_count; i++) index->sets[i].first = index->sets[i].count;
     while (!code) {
         char *end = text.bytes > seen ? memchr(text.data + seen, '\n', text.bytes - seen) : NULL;

@@ -20,9 +20,6 @@
 #include "vlmprof_stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- what the engine of one kind of weights needs; it is opened only to count */
 struct needs {
@@ -94,8 +91,7 @@ static void add_work(struct needs *needs, const struct pass_input *input, struct
             shape.flops += (double)work.flops[stage];
             shape.bytes += (double)work.bytes[stage];
         }
-        known->items = resize(known->items, known->count + 1, sizeof *known->items);
-        known->items[known->count++] = shape;
+        *ADDED(known->items, known->count) = shape;
     }
     forecast->flops += known->items[at].flops;
     forecast->bytes += known->items[at].bytes;

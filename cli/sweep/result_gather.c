@@ -19,11 +19,6 @@ static void measured_clear(struct measured *measured) {
     memset(measured, 0, sizeof *measured);
 }
 void measured_free(struct measured *measured) { measured_clear(measured); }
-/* The text of a node as in the journal; NULL if there is none. */
-static char *raw_text(const vp_json *json, uint32_t node) {
-    return node == VP_JSON_NONE ? NULL
-                                : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
-}
 
 /* Sets what follows from a run's line. Returns 0, or EXIT_OUTPUT if the line is not a run's. */
 static int finish_run(struct pass_result *run) {
@@ -132,7 +127,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     if ((code = index_read_line(index, entry->file, entry->line_at)) != 0) return code;
     measured->sample.id = entry->id;
     measured->sample.prompt = node_text(json, vp_json_get(json, 0, "prompt"));
-    measured->sample.record = raw_text(json, vp_json_get(json, 0, "metadata"));
+    measured->sample.record = json_text(json, vp_json_get(json, 0, "metadata"));
     if (!measured->sample.record)
         return complain(EXIT_INPUT, "%s: the line for sample %lld cannot be read back", index->files[entry->file].path,
                         (long long)entry->id);
@@ -197,8 +192,7 @@ void gathered_free(struct gathered *gathered) {
 }
 static void list_add(struct number_list *list, double value) {
     if (!isfinite(value)) return;
-    list->values = grown(list->values, list->count, sizeof *list->values);
-    list->values[list->count++] = value;
+    *ADDED(list->values, list->count) = value;
 }
 size_t gathered_session(const struct gathered *gathered, int32_t file, int64_t at) {
     size_t index = 0;
@@ -221,8 +215,7 @@ void prompts_add(struct prompts *prompts, const struct prompt_count *prompt) {
     while (at < end && at->same != prompt->same) at++;
     if (at < end && at->tokens < prompt->tokens) at->tokens = prompt->tokens;
     if (at < end || prompt->tokens < 0) return;
-    prompts->items = resize(prompts->items, prompts->count + 1, sizeof *prompts->items);
-    prompts->items[prompts->count++] = *prompt;
+    *ADDED(prompts->items, prompts->count) = *prompt;
 }
 int64_t prompts_least(const struct prompts *prompts, const struct prompt_count *prompt) {
     int64_t least = prompt->least;
@@ -271,9 +264,7 @@ static void gather_served(struct gathered *gathered, const struct measured *meas
         struct prompt_count prompt;
         if (prompt_of(measured, i, &prompt)) {
             prompts_add(&gathered->prompts, &prompt);
-            gathered->counts.items =
-                resize(gathered->counts.items, gathered->counts.count + 1, sizeof *gathered->counts.items);
-            gathered->counts.items[gathered->counts.count++] = prompt;
+            *ADDED(gathered->counts.items, gathered->counts.count) = prompt;
         }
         gathered->cached_count += is_prompt_cached(&measured->runs[i]);
         for (int metric = 0; metric < METRIC_STAGE; metric++)
@@ -339,8 +330,7 @@ static void gather_marks(struct gathered *gathered, const struct measured *measu
         if (!gathered->first_s || mark->unix_s < gathered->first_s) gathered->first_s = mark->unix_s;
         if (mark->unix_s > gathered->last_s) gathered->last_s = mark->unix_s;
         if (gathered_session(gathered, file, mark->session) < gathered->session_count) continue;
-        gathered->sessions = resize(gathered->sessions, gathered->session_count + 1, sizeof *gathered->sessions);
-        gathered->sessions[gathered->session_count++] = used;
+        *ADDED(gathered->sessions, gathered->session_count) = used;
     }
 }
 /* Adds the times of the decode steps with their positions. */

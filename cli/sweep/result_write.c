@@ -23,9 +23,6 @@
 #include <unistd.h>
 
 /* ---- writing numbers */
-static const char *metric_name(int metric) {
-    return metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE));
-}
 /* Returns 1 and sets *statistics if the list is not empty. In both cases *sorted becomes the sorted values, malloc'ed;
  * sorted may be NULL. */
 static int list_has_statistics(const struct number_list *list, vp_statistics *statistics, double **sorted) {
@@ -81,7 +78,8 @@ static void put_each_distribution(vp_json_writer *writer, const char *key, const
     PUT(writer, KEY_OBJECT(key));
     for (int k = 0; k < METRIC_ALL; k++)
         if (!is_left_out(k, list_mean(&gathered->lists[LIST_METRICS + k])))
-            put_distribution(writer, metric_name(k), &gathered->lists[first + k]);
+            put_distribution(writer, k < METRIC_STAGE ? METRIC_KEYS[k] : vp_stage_name((vp_stage)(k - METRIC_STAGE)),
+                             &gathered->lists[first + k]);
     PUT(writer, END_OBJECT);
 }
 static void put_distributions(vp_json_writer *writer, const struct gathered *gathered) {
@@ -601,8 +599,7 @@ void summaries_free(struct summaries *summaries) {
 /* Takes over `path`. */
 static void summarize(struct summaries *all, char *path, const struct knob_values *knobs, struct gathered *gathered) {
     const int is_loaded = knobs_are_loaded(knobs), from = is_loaded ? LIST_RUNS : LIST_METRICS;
-    all->items = resize(all->items, all->count + 1, sizeof *all->items);
-    struct summary *summary = &all->items[all->count++];
+    struct summary *summary = ADDED(all->items, all->count);
     *summary = (struct summary){
         .path = path, .ok = gathered->ok_count, .failed = gathered->failed_count, .missing = gathered->missing_count,
         .accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]),

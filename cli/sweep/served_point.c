@@ -469,17 +469,13 @@ int served_wants_twins(const struct sweep *sweep, const struct open_point *point
 int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
                  const struct twins_object *known, struct twins *twins, char *reason, size_t capacity) {
     const size_t variant = variant_index(sweep, point->configuration);
-    struct twin_plan plan = {0};
-    plan.endpoint = &sweep->served->endpoints[variant];
-    plan.question = served_question(sweep, point, sample);
-    plan.text_knob_count = point->configuration->variant->text_knob_count;
-    plan.pairs = sweep->settings.twins;
-    plan.known = known->pairs;
-    plan.known_count = known->count;
-    plan.seed = hash_text(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample->id),
-                          point->configuration->file_name);
-    plan.name = point->configuration->file_name;
-    plan.memory = &sweep->served->texts[variant];
+    const char *name = point->configuration->file_name;
+    const uint64_t seed = hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample->id);
+    const struct twin_plan plan = {
+        .endpoint = &sweep->served->endpoints[variant], .question = served_question(sweep, point, sample),
+        .text_knob_count = point->configuration->variant->text_knob_count, .pairs = sweep->settings.twins,
+        .known = known->pairs, .known_count = known->count, .seed = hash_text(seed, name), .name = name,
+        .memory = &sweep->served->texts[variant]};
     const int code = twins_measure(&plan, twins, reason, capacity);
     return code == EXIT_INTERRUPTED || (code && plan.memory->is_away) ? code : 0;
 }

@@ -464,8 +464,7 @@ static int warm_up(struct sweep *sweep, const struct configuration *configuratio
     once.engine.forced_tokens = NULL;
     once.engine.timing = VP_TIMING_STAGE; /* the cold request is recorded with its TTFT */
     if ((*result = request_run(&engine->session, &once, sweep->run, error)) != VP_OK) return 0;
-    engine->warm = resize(engine->warm, engine->warm_count + 1, sizeof *engine->warm);
-    engine->warm[engine->warm_count++] = now;
+    *ADDED(engine->warm, engine->warm_count) = now;
     return engine->session_at < 0 ? write_session(sweep, input, sweep->run) : 0;
 }
 /* Reads the device's clocks and whether they were throttled since the last reading. */
@@ -607,9 +606,7 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     char reason[LINE_BYTES] = "";
     int is_device, code;
     if (!sweep->kernel_pass || has_timed_shape(configuration, shape.views, shape.sequence)) return 0;
-    configuration->shapes =
-        resize(configuration->shapes, configuration->shape_count + 1, sizeof *configuration->shapes);
-    configuration->shapes[configuration->shape_count++] = shape;
+    *ADDED(configuration->shapes, configuration->shape_count) = shape;
     input.engine.timing = VP_TIMING_KERNEL;
     if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
     if (reason[0] || !sweep->run->reply.times.has_kernels) return 0;

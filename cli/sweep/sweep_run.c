@@ -64,20 +64,17 @@ static void count_points(struct sweep *sweep, struct configuration *configuratio
         sweep->failed += retries ? 0 : known->failed;
     }
 }
-/* Returns 1 if both are the same point of the grid. Their names can differ: a tier's name contains the mean of the
- * crops, which changes when an unreadable image becomes readable again. */
-static int is_same_configuration(const struct sweep *sweep, const struct configuration *planned,
-                                 const struct index_configuration *known) {
-    return known->set == planned->set - sweep->plan.sets && knob_values_are_same(&planned->knobs, &known->knobs);
-}
-/* Gives the planned configurations the names that the journals of an index use for them. */
+/* Gives the planned configurations the names that the journals of an index use for them. The names of the same point
+ * of the grid can differ: a tier's name contains the mean of the crops, which changes when an unreadable image becomes
+ * readable again. */
 static void adopt_names(struct sweep *sweep, const struct journal_index *index) {
     for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
         struct configuration *planned = &sweep->plan.configurations[i];
         if (index_configuration_named(index, planned->file_name) >= 0) continue;
         for (int32_t k = 0; k < index->configuration_count; k++) {
             const struct index_configuration *known = &index->configurations[k];
-            if (!is_same_configuration(sweep, planned, known)) continue;
+            if (known->set != planned->set - sweep->plan.sets) continue;
+            if (!knob_values_are_same(&planned->knobs, &known->knobs)) continue;
             free(planned->file_name);
             planned->file_name = copy_text(known->file_name, strlen(known->file_name));
             break;
@@ -160,10 +157,8 @@ static int sweep_prepare(struct sweep *sweep) {
         for (size_t k = 0; k < sweep->plan.configuration_count; k++) {
             struct configuration *configuration = &sweep->plan.configurations[k];
             if (configuration->in_index != shape->configuration) continue;
-            configuration->shapes =
-                resize(configuration->shapes, configuration->shape_count + 1, sizeof *configuration->shapes);
-            configuration->shapes[configuration->shape_count].views = (int32_t)shape->views;
-            configuration->shapes[configuration->shape_count++].sequence = (int32_t)(shape->sequence / 256);
+            *ADDED(configuration->shapes, configuration->shape_count) =
+                (struct shape){.views = (int32_t)shape->views, .sequence = (int32_t)(shape->sequence / 256)};
         }
     }
     return 0;

@@ -33,8 +33,7 @@ int read_size(const char *what, const char *text, int32_t *width_px, int32_t *he
 }
 
 static struct given_size *add_size(struct size_list *sizes, int64_t width, int64_t height, const char *error) {
-    sizes->items = grown(sizes->items, sizes->count, sizeof *sizes->items);
-    struct given_size *size = &sizes->items[sizes->count++];
+    struct given_size *size = ADDED(sizes->items, sizes->count);
     *size = (struct given_size){width, height, NULL, error ? copy_text(error, strlen(error)) : NULL, EXIT_USAGE};
     return size;
 }

@@ -47,10 +47,6 @@ static int has_sides_in_range(const struct given_size *size) {
            && size->height <= VP_FAMILY_PX_LIMIT;
 }
 
-static vp_family *add_family(struct family_job *job) {
-    job->families = resize(job->families, job->family_count + 1, sizeof *job->families);
-    return &job->families[job->family_count++];
-}
 /* Finds the family that a checkpoint's config files describe. Returns 0 or an exit code. */
 static int families_of_checkpoint(struct family_job *job, const char *folder) {
     struct model_files files = {0};
@@ -59,7 +55,8 @@ static int families_of_checkpoint(struct family_job *job, const char *folder) {
                                          : complain(EXIT_INPUT, "%s: %s", folder, no_folder_reason(folder));
     if (!code && !files.json[0] && !files.json[1] && !files.json[2])
         code = complain(EXIT_INPUT, "%s: there is neither preprocessor_config.json nor config.json", folder);
-    vp_result result = code ? VP_OK : vp_family_from_config(add_family(job), files.json, &error);
+    vp_result result = VP_OK;
+    if (!code) result = vp_family_from_config(ADDED(job->families, job->family_count), files.json, &error);
     model_files_free(&files);
     return result == VP_OK ? code : complain_result(EXIT_INPUT, folder, result, &error);
 }
@@ -70,7 +67,7 @@ static int families_of(struct family_job *job, const struct family_settings *set
     for (; !code && wanted; wanted = job->compare && strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL) {
         size_t bytes = job->compare ? strcspn(wanted, ",") : strlen(wanted);
         char *name = copy_text(wanted, bytes);
-        code = family_by_name(job->compare ? "compare" : "family", name, add_family(job));
+        code = family_by_name(job->compare ? "compare" : "family", name, ADDED(job->families, job->family_count));
         free(name);
     }
     return code ? code : family_set_keys(settings->keys, job->families, job->family_count);

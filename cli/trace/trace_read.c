@@ -76,10 +76,6 @@ static int input_space(struct trace_input *in) {
     while ((byte = input_peek(in)) == ' ' || byte == '\n' || byte == '\r' || byte == '\t') input_take(in);
     return byte;
 }
-static int is_value_end(int byte) {
-    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t' || byte == ',' || byte == ':' || byte == ']'
-           || byte == '}';
-}
 /* Reads on to the end of the value that input_value began. Keeps its bytes in in->value, up to TRACE_VALUE_BYTES_MAX;
  * keeps none if `is_skipped`. */
 static value_end input_rest(struct trace_input *in, int is_skipped) {
@@ -87,7 +83,8 @@ static value_end input_rest(struct trace_input *in, int is_skipped) {
     size_t bytes = is_skipped;
     int byte;
     while ((byte = input_peek(in)) >= 0) {
-        if (!in->in_string && !in->depth && bytes + value->bytes && is_value_end(byte)) return VALUE_WHOLE;
+        if (!in->in_string && !in->depth && bytes + value->bytes && byte && strchr(" \n\r\t,:]}", byte))
+            return VALUE_WHOLE;
         if (!is_skipped) {
             if (value->bytes >= TRACE_VALUE_BYTES_MAX) return VALUE_LARGE;
             if (value->bytes + 2 > value->capacity) {
@@ -401,9 +398,8 @@ static uint32_t shapes_of(struct trace *trace, const vp_json *json, uint32_t nod
     return shapes;
 }
 static void keep_event(struct trace *trace, struct trace_event event) {
-    trace->events = grown(trace->events, trace->count, sizeof *trace->events);
     event.order = (uint32_t)trace->count;
-    trace->events[trace->count++] = event;
+    *ADDED(trace->events, trace->count) = event;
 }
 /* The number of the name without the index at its end: the steps decode[0], decode[1], .. are one row. */
 static uint32_t name_without_index(struct trace *trace, uint32_t name) {
@@ -466,8 +462,7 @@ static void add_memory(struct trace *trace, const vp_json *json, const uint32_t 
     if (type && !(type > 0 && type < 256 && device >= 0 && device < 256)) { trace->other++; return; }
     memory.type = (int32_t)type; /* 0 is the CPU */
     memory.device = memory.type ? (int32_t)device : -1;
-    trace->memory = grown(trace->memory, trace->memory_count, sizeof *trace->memory);
-    trace->memory[trace->memory_count++] = memory;
+    *ADDED(trace->memory, trace->memory_count) = memory;
 }
 static void add_event(struct trace *trace, struct trace_input *in) {
     const vp_json *json = &in->json.json;

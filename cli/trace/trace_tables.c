@@ -11,10 +11,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "base/options.h"
 
 /* ---- operations: their nesting, and the device time of each */
 struct host_op {
@@ -60,14 +57,8 @@ static int slice_order(const void *left_item, const void *right_item) {
 }
 /* Returns 1 for one of torch's own helpers, which its tables leave out. */
 static int is_hidden(const char *name) {
-    static const char *const hidden[] = {"profiler::_record_function_enter",
-                                         "profiler::_record_function_enter_new",
-                                         "profiler::_record_function_exit",
-                                         "aten::is_leaf",
-                                         "aten::output_nr",
-                                         "aten::_version"};
-    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) if (!strcmp(name, hidden[i])) return 1;
-    return 0;
+    return has_word("profiler::_record_function_enter profiler::_record_function_enter_new "
+                    "profiler::_record_function_exit aten::is_leaf aten::output_nr aten::_version", name);
 }
 /* Events sorted by id, for id_find: launching calls by correlation, or operations and annotations by "External id".
  * malloc'ed, *count long. */
@@ -416,12 +407,8 @@ static int64_t covered_before(const struct trace_tables *tables, uint32_t track,
     return cover->before + ((ns < cover->end ? ns : cover->end) - cover->begin);
 }
 static struct trace_row *row_new(struct trace_rows *rows, const char *name, const char *where) {
-    rows->items = grown(rows->items, rows->count, sizeof *rows->items);
-    struct trace_row *row = &rows->items[rows->count++];
-    memset(row, 0, sizeof *row);
-    row->name = name;
-    row->where = where;
-    row->min_ns = INT64_MAX;
+    struct trace_row *row = ADDED(rows->items, rows->count);
+    *row = (struct trace_row){.name = name, .where = where, .min_ns = INT64_MAX};
     return row;
 }
 static void row_add(struct trace_row *row, const struct trace_event *event) {
@@ -555,10 +542,9 @@ static struct trace_peak *peak_of(struct trace_tables *tables, const struct trac
     for (size_t i = 0; i < tables->peak_count; i++)
         if (tables->peaks[i].type == memory->type && tables->peaks[i].device == memory->device)
             return &tables->peaks[i];
-    tables->peaks = grown(tables->peaks, tables->peak_count, sizeof *tables->peaks);
-    tables->peaks[tables->peak_count] =
-        (struct trace_peak){.type = memory->type, .device = memory->device, .allocated = -1, .reserved = -1};
-    return &tables->peaks[tables->peak_count++];
+    struct trace_peak *peak = ADDED(tables->peaks, tables->peak_count);
+    *peak = (struct trace_peak){.type = memory->type, .device = memory->device, .allocated = -1, .reserved = -1};
+    return peak;
 }
 static int peak_order(const void *left_item, const void *right_item) {
     const struct trace_peak *left = left_item, *right = right_item;

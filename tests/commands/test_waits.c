@@ -6,7 +6,6 @@
 #include "vlmprof.h"
 #include <errno.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
 #define SWEEP "sweep --synthetic tiny --data %F/set.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --bare_every 0 --quiet "

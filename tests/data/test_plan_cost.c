@@ -39,8 +39,7 @@ static void test_measured(void) {
     double means[2] = {0, 0};
     check_case("each configuration's measured time is that of its own rows");
     CHECK_INT(run(SWEEP "--tier_list low high --num_runs_per_sample 1 --quiet"), 0);
-    CHECK_INT(run(SWEEP "--tier_list low high --num_runs_per_sample 1 --plan --json"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, SWEEP "--tier_list low high --num_runs_per_sample 1 --plan --json")) return;
     uint32_t all = get(0, "configurations");
     CHECK_INT(count_of(all), 2);
     for (uint32_t i = 0; i < 2; i++) {
@@ -60,9 +59,8 @@ static void test_measured(void) {
 static void test_counted(void) {
     double before = 0;
     check_case("work: one count per configuration; no time without a journal");
-    CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium high --top_k_list 1 --num_samples 3 --num_runs_per_sample 2 "
-                  "--max_new_tokens 2 --bare_every 0 --plan --json --output_dir %%F/none"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, "sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium high --top_k_list 1 --num_samples 3 --num_runs_per_sample 2 "
+                  "--max_new_tokens 2 --bare_every 0 --plan --json --output_dir %%F/none")) return;
     uint32_t all = get(0, "configurations");
     CHECK_INT(count_of(all), 3);
     for (uint32_t i = 0; i < count_of(all); i++) {
@@ -76,9 +74,8 @@ static void test_counted(void) {
     CHECK_INT(whole(get(0, "num_runs_left")), 18);
     CHECK(strstr(last.out, "\"expected_seconds\": null") && is_text(get(0, "expected_from"), "none"));
     check_case("with a request rate the arrivals give the time, and the ramps add to it");
-    CHECK_INT(run("sweep --endpoint http://127.0.0.1:9 --endpoint_model m --data samples/questions.jsonl --request_rate_list 2 4 --ramp_s 1 --num_samples 10 "
-                  "--num_runs_per_sample 3 --plan --json --output_dir %%F/none"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, "sweep --endpoint http://127.0.0.1:9 --endpoint_model m --data samples/questions.jsonl --request_rate_list 2 4 --ramp_s 1 --num_samples 10 "
+                  "--num_runs_per_sample 3 --plan --json --output_dir %%F/none")) return;
     CHECK_NEAR(number(get(0, "expected_seconds")), 30.0 / 2 + 30.0 / 4 + 2 * 3 * 2 * 1, 1e-9);
     CHECK(is_text(get(0, "expected_from"), "arrivals"));
 }

@@ -6,7 +6,6 @@
  */
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
-#include <time.h>
 
 #include "support/check.h"
 #include "support/small_request.h"
@@ -17,6 +16,8 @@ void cuda_on_cpu_reset(uint64_t seed);
 unsigned cuda_on_cpu_contexts(void);
 void cuda_on_cpu_fail(const char *what, int n);
 int cuda_on_cpu_live(void);
+/* closes an engine, which must leave nothing behind */
+#define CLOSES(engine) (vp_engine_close(engine), CHECK_INT(cuda_on_cpu_live(), 0))
 int cuda_on_cpu_set(const char *name, const char *value);
 long cuda_on_cpu_calls(const char *what);
 
@@ -165,8 +166,7 @@ static void test_no_recording(void) {
         CHECK_INT(cuda_on_cpu_calls("graph"), n); /* recording is not tried again */
         CHECK(strstr(vp_engine_device_note(engine), "not replayed as a graph: cuda") != NULL);
         CHECK_INT(vp_engine_broken(engine), 0);
-        vp_engine_close(engine);
-        CHECK_INT(cuda_on_cpu_live(), 0);
+        CLOSES(engine);
     }
 }
 
@@ -261,8 +261,7 @@ static void test_timing(void) {
     vp_engine_settle(engine);
     CHECK(vp_engine_stamp_cost_ns(engine) > 0);
     CHECK_INT(vp_engine_broken(engine), 0);
-    vp_engine_close(engine);
-    CHECK_INT(cuda_on_cpu_live(), 0);
+    CLOSES(engine);
     free(launches);
 }
 /* ---- CUPTI's records instead of events (tests/emulator/cupti_on_cpu.h describes the values of CUDA_ON_CPU_CUPTI) */
@@ -332,8 +331,7 @@ static void test_cupti_works(const char *setting, int whole, vp_launch *launches
     vp_engine_close(engine);
     CHECK_INT(run_request(second, &r, &a, &error), VP_OK);
     check_traced(launches, &a, by_events, events);
-    vp_engine_close(second);
-    CHECK_INT(cuda_on_cpu_live(), 0);
+    CLOSES(second);
 }
 /* If records are lost or wrong, the request is repeated and later ones are timed by events. Both are reported. */
 static void test_cupti_fails(const char *setting, const char *timer, const char *note) {
@@ -353,8 +351,7 @@ static void test_cupti_fails(const char *setting, const char *timer, const char 
     CHECK(launches[a.reply.launch_count - 1].node == 0 && !launches[a.reply.launch_count - 1].kernel);
     CHECK_TEXT(vp_engine_launch_timer(engine), timer);
     CHECK_TEXT(vp_engine_device_note(engine), note);
-    vp_engine_close(engine);
-    CHECK_INT(cuda_on_cpu_live(), 0);
+    CLOSES(engine);
 }
 static void no_cupti(const char *setting, const char *timer) {
     check_case("CUPTI=%s", setting);
@@ -436,8 +433,7 @@ static void test_dependents(void) {
             CHECK(!seed || !memcmp(logits, want, bytes));
         }
         CHECK_TEXT(vp_engine_device_note(engine), "");
-        vp_engine_close(engine);
-        CHECK_INT(cuda_on_cpu_live(), 0);
+        CLOSES(engine);
     }
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     cuda_on_cpu_reset(1);
@@ -477,8 +473,7 @@ static void tune(tuning *t, uint32_t gpu, const char *fail, int nth) {
     for (int i = 0; i < a.reply.launch_count; i++)
         if (!strncmp(launches[i].name, "gemm", 4) && launches[i].step == 0) t->product_ns += launches[i].ns;
     t->is_noted = strstr(vp_engine_device_note(engine), "algorithms were not timed") != NULL;
-    vp_engine_close(engine);
-    CHECK_INT(cuda_on_cpu_live(), 0);
+    CLOSES(engine);
 }
 static void test_tuned(void) {
     const size_t bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
@@ -559,8 +554,7 @@ static void test_decode_step(void) {
     CHECK_INT(a_step, 3 + 6 * config.block_count);
     CHECK_INT(all.reply.times.launches[VP_STAGE_DECODE], (NEW_TOKENS - 1) * a_step);
     printf("decode step of %d blocks: %d kernels, %d a block, 1 graph launch\n", config.block_count, a_step, a_block[0]);
-    vp_engine_close(engine);
-    CHECK_INT(cuda_on_cpu_live(), 0);
+    CLOSES(engine);
     free(launches);
 }
 /* Biases are part of their products: the launches with a bias in the vision stages, in order, equal a hand count for the preset's shapes; bf16 except for the residual
@@ -601,8 +595,7 @@ static void test_biases(void) {
     CHECK_INT(found, PRODUCTS);
     CHECK_TEXT(vp_engine_device_note(engine), "");
     CHECK(strstr(vp_engine_gemm(engine, 577), "biases: cublasLt;") && !strcmp(vp_engine_gemm(engine, 1), "gemv, one graph a step"));
-    vp_engine_close(engine);
-    CHECK_INT(cuda_on_cpu_live(), 0);
+    CLOSES(engine);
     free(launches);
 }
 /* If cuBLAS lacks a function, or planning fails at the n-th call, that many products take two launches. This is reported, and answers do not change. */
@@ -814,8 +807,7 @@ static void test_ceilings(void) {
     CHECK(device == vp_engine_bytes(engine) && pinned > (32u << 20) && pinned < (33u << 20));
     CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
     CHECK(is_healthy(&a));
-    vp_engine_close(engine);
-    CHECK_INT(cuda_on_cpu_live(), 0);
+    CLOSES(engine);
 }
 int main(void) {
     static const char *const kinds[] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas", "plan", "illegal" };

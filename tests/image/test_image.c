@@ -506,6 +506,10 @@ static void refuses(const bytes_buffer *file, vp_result code, const char *words)
     CHECK(image.width_px == -7 && image.height_px == -7 && !image.rgb);
     CHECK_INT(vp_image_decode(file->data, file->count, &image, NULL), code);
 }
+static void refuses_made(bytes_buffer file, vp_result code, const char *words) {
+    refuses(&file, code, words);
+    free(file.data);
+}
 static void size_refuses(const bytes_buffer *file, vp_result code) {
     int32_t width = -7, height = -7;
     vp_error error;
@@ -611,18 +615,10 @@ static void test_png_files(void) {
     png = make_png(200, 200, 8, 2, much, 4000000, NULL, NULL, 0);
     refuses(&png, VP_ERR_FORMAT, "more data than its header");
     FREE_ALL(png.data, much);
-    png = make_png(9000, 9000, 8, 2, raw, 1000, NULL, NULL, 0);
-    refuses(&png, VP_ERR_FORMAT, "more pixels than the file can contain");
-    free(png.data);
-    png = make_png(100, 100, 8, 2, raw, 1000, NULL, NULL, 0);
-    refuses(&png, VP_ERR_FORMAT, "cannot be decoded");
-    free(png.data);
-    png = make_png(10001, 10000, 8, 2, raw, 1000, NULL, NULL, 0);
-    refuses(&png, VP_ERR_RANGE, "10001 x 10000");
-    free(png.data);
-    png = make_png(20000000, 1, 8, 2, raw, 1000, NULL, NULL, 0);
-    refuses(&png, VP_ERR_RANGE, "20000000 x 1");
-    free(png.data);
+    refuses_made(make_png(9000, 9000, 8, 2, raw, 1000, NULL, NULL, 0), VP_ERR_FORMAT, "more pixels than the file can contain");
+    refuses_made(make_png(100, 100, 8, 2, raw, 1000, NULL, NULL, 0), VP_ERR_FORMAT, "cannot be decoded");
+    refuses_made(make_png(10001, 10000, 8, 2, raw, 1000, NULL, NULL, 0), VP_ERR_RANGE, "10001 x 10000");
+    refuses_made(make_png(20000000, 1, 8, 2, raw, 1000, NULL, NULL, 0), VP_ERR_RANGE, "20000000 x 1");
 
     check_case("impossible PNG headers");
     for (int i = 0; i < 6; i++) {
@@ -633,20 +629,14 @@ static void test_png_files(void) {
         size_refuses(&png, VP_ERR_FORMAT);
         free(png.data);
     }
-    png = make_png(5, 5, 8, 3, raw, 30, NULL, NULL, 0);
-    refuses(&png, VP_ERR_FORMAT, "palette");
-    free(png.data);
+    refuses_made(make_png(5, 5, 8, 3, raw, 30, NULL, NULL, 0), VP_ERR_FORMAT, "palette");
     check_case("misplaced chunks");
-    png = make_png(5, 5, 8, 2, raw, 80, "IHDR", raw, 13);
-    refuses(&png, VP_ERR_FORMAT, "two headers");
-    free(png.data);
+    refuses_made(make_png(5, 5, 8, 2, raw, 80, "IHDR", raw, 13), VP_ERR_FORMAT, "two headers");
     png = make_png(5, 5, 8, 2, raw, 80, "CgBI", raw, 4);
     refuses(&png, VP_ERR_UNSUPPORTED, "CgBI");
     size_refuses(&png, VP_ERR_UNSUPPORTED);
     free(png.data);
-    png = make_png(5, 5, 8, 2, raw, 80, "QQqq", raw, 4);
-    refuses(&png, VP_ERR_UNSUPPORTED, "critical chunk");
-    free(png.data);
+    refuses_made(make_png(5, 5, 8, 2, raw, 80, "QQqq", raw, 4), VP_ERR_UNSUPPORTED, "critical chunk");
     png = make_png(5, 5, 8, 2, raw, 80, "qqQq", raw, 4);
     CHECK_INT(vp_image_decode(png.data, png.count, &image, NULL), VP_OK);
     vp_image_free(&image);

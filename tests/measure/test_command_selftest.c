@@ -2,7 +2,6 @@
  * Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
-#include "support/scan.h"
 #include "vlmprof.h"
 
 static void test_selftest(void) {

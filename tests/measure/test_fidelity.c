@@ -6,7 +6,6 @@
 #include "measure/fidelity.h"
 #include "support/command.h"
 #include "support/hostile_server.h"
-#include <sys/stat.h>
 
 /* ------------------------------------------------------------------------------------------------------------ one position */
 static uint64_t draws = 20261124;

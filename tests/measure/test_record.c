@@ -42,9 +42,9 @@ static void make(void) {
         }
     }
 }
+static void make_case(const char *name) { check_case("%s", name); make(); }
 static void test_layout(void) {
-    check_case("layout of a point");
-    make();
+    make_case("layout of a point");
     begin();
     put_point_layout(&writer, &point);
     CHECK_TEXT(end(), "{\"tier\": \"low\", \"target_vision_tokens\": 440, \"target_crops\": 3, \"top_k\": 4, \"num_active_blocks\": 2, "
@@ -68,8 +68,7 @@ static void test_layout(void) {
     CHECK(strstr(end(), "\"total_sequence_length\": null") != NULL);
 }
 static void test_tokens(void) {
-    check_case("tokens of the first run");
-    make();
+    make_case("tokens of the first run");
     runs[0].reply.ended_by_eos = 5;
     put_point_tokens(begin(), &point);
     CHECK_TEXT(end(), "{\"output_tokens\": 3, \"content_tokens\": 2, \"ends_with_eos\": true}");
@@ -81,8 +80,7 @@ static void test_tokens(void) {
     CHECK_TEXT(end(), "{\"output_tokens\": null, \"content_tokens\": null, \"ends_with_eos\": null}");
 }
 static void test_times(void) {
-    check_case("times: means, each step by run, each run");
-    make();
+    make_case("times: means, each step by run, each run");
     put_point_times(begin(), &point);
     const char *text = end();
     CHECK(strstr(text, "{\"T_vision_total\": 10.5, \"T_LLM_prefill\": 45.0, \"T_LLM_decode\": 7.0, \"T_total\": 150.0, \"T_decode_per_token\": 6.25, ") == text);
@@ -102,8 +100,7 @@ static void test_times(void) {
 static void test_served(void) {
     struct served *served = zeroed(1, sizeof *served);
     const struct served_sizes sizes = {0};
-    check_case("a server's pass: 0 is a valid time, -1 means none");
-    make();
+    make_case("a server's pass: 0 is a valid time, -1 means none");
     served->headers_ns = served->first_ns = -1;
     runs[0].served = served;
     point.run_count = 1;
@@ -128,8 +125,7 @@ static void answer_is(const char *want) {
     scoring_free(&scoring);
 }
 static void test_answer(void) {
-    check_case("an answer and its score; runs with different answers");
-    make();
+    make_case("an answer and its score; runs with different answers");
     answer_is("{\"accuracy\": 1.0, \"accuracy_reason\": null, \"pred\": \"cat\", \"pred_cleaned\": \"cat\", \"unparsed\": false, \"truncated\": true, \"empty\": false, "
               "\"output_token_ids\": [50, 51, 52], \"answers_equal_over_runs\": false, \"prompt\": \"the prompt\"}");
     check_case("the same tokens in all runs, ended by EOS; another answer");
@@ -143,8 +139,7 @@ static void test_answer(void) {
     runs[0].answer[0] = 0; /* the text to score ends here, but the written text does not */
     answer_is("{\"accuracy\": 0.0, \"accuracy_reason\": null, \"pred\": \"\\u0000at\", \"pred_cleaned\": \"\", \"unparsed\": false, \"truncated\": null, "
               "\"empty\": true, \"output_token_ids\": [50, 51, 52], \"answers_equal_over_runs\": false, \"prompt\": \"the prompt\"}");
-    check_case("without answers in the record, without a record, without an answer");
-    make();
+    make_case("without answers in the record, without a record, without an answer");
     sample.record = (char *)(size_t)"{\"question\": \"q\"}";
     {
         static const char none[] = "{\"accuracy\": null, \"accuracy_reason\": \"the record has no answers to compare with\", \"pred\": \"cat\", ";
@@ -161,8 +156,7 @@ static void test_answer(void) {
     point.run_count = 0;
     answer_is("{\"accuracy\": null, \"accuracy_reason\": \"no answer\", \"pred\": null, \"pred_cleaned\": null, \"unparsed\": null, "
               "\"truncated\": null, \"empty\": null, \"output_token_ids\": [], \"answers_equal_over_runs\": null, \"prompt\": \"the prompt\"}");
-    check_case("a choice that cannot be parsed scores 0");
-    make();
+    make_case("a choice that cannot be parsed scores 0");
     point.metric = VP_SCORE_MC;
     sample.record = (char *)(size_t)"{\"question\": \"q\", \"answers\": [\"b\"], \"answer_idx\": 1, \"options\": [\"a\", \"b\"]}";
     {

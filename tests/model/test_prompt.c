@@ -126,6 +126,7 @@ static vp_result build(const char *dataset, const char *style, const char *quest
     p.question_type = type;
     return vp_prompt_build(&p, out, sizeof out, NULL, &info, &error);
 }
+#define BUILDS(want, ...) (CHECK_INT(build(__VA_ARGS__), VP_OK), CHECK_TEXT(out, want))
 
 static void test_rules(void) {
     static const char *const two[2] = {"x", "y"};
@@ -134,19 +135,13 @@ static void test_rules(void) {
     static const char *many[27];
     for (int i = 0; i < 27; i++) many[i] = "o";
     check_case("no data set");
-    CHECK_INT(build(NULL, NULL, "Q?", NULL, 0, NULL), VP_OK);
-    CHECK_TEXT(out, " User: Q? Assistant:");
+    BUILDS(" User: Q? Assistant:", NULL, NULL, "Q?", NULL, 0, NULL);
     CHECK(!info.style && info.has_image && info.template_index == -1);
-    CHECK_INT(build(NULL, "own", "Q?", NULL, 0, NULL), VP_OK);
-    CHECK_TEXT(out, " User: own: Q? Assistant:");
-    CHECK_INT(build(NULL, "own", "", NULL, 0, NULL), VP_OK);
-    CHECK_TEXT(out, " User: own: Assistant:");
-    CHECK_INT(build(NULL, NULL, "Q", two, 2, NULL), VP_OK);
-    CHECK_TEXT(out, " User: Q\nA: x\nB: y\n Assistant:");
-    CHECK_INT(build(NULL, "own", "", two, 2, NULL), VP_OK);
-    CHECK_TEXT(out, " User: own: \nA: x\nB: y\n Assistant:");
-    CHECK_INT(build(NULL, "own", "Q", two, 0, NULL), VP_OK);
-    CHECK_TEXT(out, " User: own: Q\n\n Assistant:");
+    BUILDS(" User: own: Q? Assistant:", NULL, "own", "Q?", NULL, 0, NULL);
+    BUILDS(" User: own: Assistant:", NULL, "own", "", NULL, 0, NULL);
+    BUILDS(" User: Q\nA: x\nB: y\n Assistant:", NULL, NULL, "Q", two, 2, NULL);
+    BUILDS(" User: own: \nA: x\nB: y\n Assistant:", NULL, "own", "", two, 2, NULL);
+    BUILDS(" User: own: Q\n\n Assistant:", NULL, "own", "Q", two, 0, NULL);
     CHECK_INT(build(NULL, NULL, "Q", many, 26, NULL), VP_OK);
     CHECK(strstr(out, "\nZ: o\n Assistant:") && !info.options_dropped);
     CHECK_INT(build(NULL, "own", "Q", many, 26, NULL), VP_OK);
@@ -154,16 +149,11 @@ static void test_rules(void) {
     check_case("data sets and options");
     CHECK_INT(build("coco_2014_vqa", NULL, "Q", two, 2, NULL), VP_OK); /* its prompt class does not read options */
     CHECK_TEXT(out, " User: vqa2: Q Assistant:");
-    CHECK_INT(build("mmmu", NULL, "Q", two, 2, "open"), VP_OK);
-    CHECK_TEXT(out, " User: vqa2: Q Assistant:");
-    CHECK_INT(build("mmmu", NULL, "Q", two, 2, NULL), VP_OK);
-    CHECK_TEXT(out, " User: a_okvqa_mc: Q\nA: x\nB: y\n Assistant:");
-    CHECK_INT(build("mmmu", "vqa2", "Q", two, 2, NULL), VP_OK);
-    CHECK_TEXT(out, " User: vqa2: Q Assistant:");
-    CHECK_INT(build("mmmu", NULL, "Q", NULL, 0, NULL), VP_OK);
-    CHECK_TEXT(out, " User: vqa2: Q Assistant:");
-    CHECK_INT(build("science_qa_img", "own", "Q", two, 1, NULL), VP_OK);
-    CHECK_TEXT(out, " User: own: Q\nA: x\n Assistant:");
+    BUILDS(" User: vqa2: Q Assistant:", "mmmu", NULL, "Q", two, 2, "open");
+    BUILDS(" User: a_okvqa_mc: Q\nA: x\nB: y\n Assistant:", "mmmu", NULL, "Q", two, 2, NULL);
+    BUILDS(" User: vqa2: Q Assistant:", "mmmu", "vqa2", "Q", two, 2, NULL);
+    BUILDS(" User: vqa2: Q Assistant:", "mmmu", NULL, "Q", NULL, 0, NULL);
+    BUILDS(" User: own: Q\nA: x\n Assistant:", "science_qa_img", "own", "Q", two, 1, NULL);
     check_case("mmmu: two image links, so no image");
     CHECK_INT(build("mmmu", NULL, "Q", links, 3, NULL), VP_OK);
     CHECK(!info.has_image && !info.bos_prepended);

@@ -51,8 +51,7 @@ static double of_policy(const char *name, const char *key) { return number(get(p
 static void test_planted(void) {
     check_case("static, mixture, lookup, oracle: the planted accuracies and latencies");
     write_pair("two", NULL, 1);
-    CHECK_INT(run("policy %%F/two --budget_ms 120 --by kind --output_dir %%F/out --json"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, "policy %%F/two --budget_ms 120 --by kind --output_dir %%F/out --json")) return;
     CHECK_NEAR(of_policy("static", "accuracy"), 2. / 3, 1e-12);
     CHECK_NEAR(of_policy("static", "mean_ms"), 50.495, 1e-9);
     CHECK_NEAR(of_policy("lookup", "accuracy"), 1, 0);
@@ -69,32 +68,27 @@ static void test_planted(void) {
     CHECK_INT(run("policy %%F/two --budget_ms 120 --by kind"), 0);
     check_kept("policy-lookup", last.out);
     check_case("the written choices are judged like the table; a number as a field is cut at quantiles");
-    CHECK_INT(run("policy %%F/two --budget_ms 120 --choices %%F/out/choices.jsonl --by number aspect --json"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, "policy %%F/two --budget_ms 120 --choices %%F/out/choices.jsonl --by number aspect --json")) return;
     char name[700];
     snprintf(name, sizeof name, "choices:%s", in_folder("out/choices.jsonl"));
     CHECK_NEAR(of_policy(name, "accuracy"), 1, 0);
     CHECK_NEAR(of_policy(name, "mean_ms"), 100.495, 1e-9);
     CHECK(of_policy("lookup", "beats_static_points") < 20);
     check_case("each and p95: no request of the lookup takes longer, or 5 % do");
-    CHECK_INT(run("policy %%F/two --budget_ms 120 --budget each --by kind --json"), 0);
-    if (read_json(last.out)) CHECK(of_policy("oracle", "accuracy") < 0.67 && of_policy("oracle", "share_within") == 1);
-    CHECK_INT(run("policy %%F/two --budget_ms 120 --budget p95 --by kind --json"), 0);
-    if (read_json(last.out))
+    if (RUNS_JSON(0, "policy %%F/two --budget_ms 120 --budget each --by kind --json"))
+        CHECK(of_policy("oracle", "accuracy") < 0.67 && of_policy("oracle", "share_within") == 1);
+    if (RUNS_JSON(0, "policy %%F/two --budget_ms 120 --budget p95 --by kind --json"))
         CHECK(of_policy("oracle", "share_within") < 1 && of_policy("oracle", "p95_ms") <= 120 && isnan(number(get(get(0, "same_accuracy"), "mean_ms"))));
     check_case("without a budget: a curve, which ends at the largest configuration's accuracy");
-    CHECK_INT(run("policy %%F/two --by kind --json"), 0);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(0, "policy %%F/two --by kind --json")) {
         const uint32_t curve = get(0, "curve"), last_of = vp_json_at(&json, curve, count_of(curve) - 1);
         CHECK(count_of(curve) == 16 && number(get(policy_named(get(last_of, "policies"), "static"), "accuracy")) == 1);
     }
     CHECK_INT(run("policy %%F/two --by kind"), 0);
     CHECK(strstr(last.out, "an oracle gains 21.9") && strstr(last.out, "a lookup 15.1, a random mix of two configurations 11.6") && strstr(last.out, "budget, ms"));
     check_case("the time saved at the accuracy of the best configuration, which is the large one: 2 / 3 of the samples take a quarter");
-    CHECK_INT(run("policy %%F/two --budget_ms 250 --by kind --json"), 0);
-    if (read_json(last.out)) CHECK_NEAR(number(get(get(0, "same_accuracy"), "mean_ms")), 100.495, 1e-9);
-    CHECK_INT(run("policy %%F/two --budget_ms 250 --by kind"), 0);
-    CHECK(strstr(last.out, "not even an oracle's") != NULL);
+    if (RUNS_JSON(0, "policy %%F/two --budget_ms 250 --by kind --json")) CHECK_NEAR(number(get(get(0, "same_accuracy"), "mean_ms")), 100.495, 1e-9);
+    EXITS(run("policy %%F/two --budget_ms 250 --by kind"), 0, out, "not even an oracle's");
     CHECK(strstr(last.out, "For the accuracy of the best static, the lookup needs a mean of 100.5 ms instead of 200.5: 49.9 [49.9, 53.6] % less."));
 }
 static void test_knobs(void) {
@@ -114,10 +108,8 @@ static void test_knobs(void) {
         if (i < 5) CHECK_INT(run("policy %%F/fixed --budget_ms 120 --choices %%F/chosen/choices.jsonl"), 0);
         if (i == 3) CHECK_INT(system("! grep -q '}, .max_pixels\\|weights' \"$TEST_FOLDER/chosen/choices.jsonl\""), 0); /* a sweep would not know them */
     }
-    CHECK_INT(run("policy %%F/fixed --budget_ms 120 --by kind --at request_rate=1 --output_dir %%F/chosen"), 0);
-    CHECK(strstr(last.out, "under load, a request waits for others") != NULL);
-    CHECK_INT(run("policy %%F/fixed --budget_ms 120 --at request_rate=22 --choices %%F/chosen/choices.jsonl --json"), 0);
-    if (!read_json(last.out)) return;
+    EXITS(run("policy %%F/fixed --budget_ms 120 --by kind --at request_rate=1 --output_dir %%F/chosen"), 0, out, "under load, a request waits for others");
+    if (!RUNS_JSON(0, "policy %%F/fixed --budget_ms 120 --at request_rate=22 --choices %%F/chosen/choices.jsonl --json")) return;
     const uint32_t calm = vp_json_at(&json, get(0, "policies"), 4);
     CHECK(fabs(number(get(calm, "mean_ms")) - 200.495) < 1e-9 && number(get(calm, "is_within_budget")) == 0 && number(get(calm, "accuracy")) == 1);
     make_empty(in_folder("percent"));
@@ -140,13 +132,12 @@ static void test_check(void) {
         CHECK(strstr(last.out, cases[i].says) && strstr(last.out, "the best single configuration, low k2 b16"));
         CHECK((strstr(last.out, "60 of the points failed and count as wrong") != NULL) == (cases[i].failed > 0));
     }
-    CHECK_INT(run("policy %%F/two --budget_ms 120 --choices %%F/out/choices.jsonl --check %%F/run --json"), 0);
-    if (read_json(last.out)) CHECK(is_text(get(get(0, "check"), "verdict"), "undecided") && number(get(get(0, "check"), "samples")) == 4);
+    if (RUNS_JSON(0, "policy %%F/two --budget_ms 120 --choices %%F/out/choices.jsonl --check %%F/run --json"))
+        CHECK(is_text(get(get(0, "check"), "verdict"), "undecided") && number(get(get(0, "check"), "samples")) == 4);
     check_refused(run("policy %%F/two --budget_ms 120 --by kind --check %%F/two"), 2, "expected results of one policy, found 0");
     check_refused(run("policy %%F/two --budget_ms 120 --check %%F/run"), 2, "--check needs the policy that was run");
     write_file_of("run", (made){.is_policy = 1, .samples = SAMPLES, .ms = 50, .all_right = 1});
-    CHECK_INT(run("policy %%F/two --budget_ms 120 --by kind --check %%F/run/policy-choices.json %%F/two"), 0);
-    CHECK(strstr(last.out, "were measured in two sweeps"));
+    EXITS(run("policy %%F/two --budget_ms 120 --by kind --check %%F/run/policy-choices.json %%F/two"), 0, out, "were measured in two sweeps");
 }
 static void write_choices(const char *text) { write_text(in_folder("mine.jsonl"), text); }
 static void test_words(void) {
@@ -161,8 +152,7 @@ static void test_words(void) {
     check_case("no field of that name, one configuration, a budget below the fastest");
     check_refused(run("policy %%F/two --budget_ms 120 --by colour"), 2, "the records' metadata have id, kind, number");
     write_file_of("one", (made){.tier = "low", .top_k = 2, .samples = SAMPLES, .ms = 50});
-    CHECK_INT(run("policy %%F/one --budget_ms 120 --by kind"), 0);
-    CHECK(strstr(last.out, "There is one configuration, so there is nothing to choose."));
+    EXITS(run("policy %%F/one --budget_ms 120 --by kind"), 0, out, "There is one configuration, so there is nothing to choose.");
     CHECK_INT(run("policy %%F/two --budget_ms 10 --by kind"), 1);
     CHECK(strstr(last.out, "No policy meets") && strstr(last.err, "no policy meets the budget"));
     check_case("files of choices: missing ones and strangers are notes; what cannot be read is an error (test_choices has them)");

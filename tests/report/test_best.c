@@ -12,8 +12,7 @@ static void test_best(void) {
     double cost = true_mean(&t, 1, 1, 1);
     check_case("the best within a budget");
     write_sweep("made", &t);
-    CHECK_INT(run("best %%F/made --percentile mean --budget_ms %.3f --json", cost * 1.02), 0);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(0, "best %%F/made --percentile mean --budget_ms %.3f --json", cost * 1.02)) {
         uint32_t best = get(0, "best");
         CHECK(is_text(get(best, "tier"), "medium") && whole(get(best, "top_k")) == 8 && whole(get(best, "num_active_blocks")) == 16);
         CHECK(number(get(best, "probability_within_budget")) > 0.95);
@@ -108,8 +107,7 @@ static void test_ties(void) {
         write_sweep("tie", &t);
         CHECK_INT(run("best %%F/tie --latency vision --percentile 50 --budget_ms 1000"), 0);
         if (!strstr(last.out, "; tied: it is unclear which of the two is faster\n")) continue;
-        CHECK_INT(run("best %%F/tie --latency vision --percentile 50 --budget_ms 1000 --json"), 0);
-        if (!read_json(last.out)) continue;
+        if (!RUNS_JSON(0, "best %%F/tie --latency vision --percentile 50 --budget_ms 1000 --json")) continue;
         ties++;
         CHECK(whole(get(get(0, "best"), "top_k")) <= whole(get(get(0, "runner_up"), "top_k")));
         CHECK(number(get(get(0, "best"), "accuracy")) == number(get(get(0, "runner_up"), "accuracy")));

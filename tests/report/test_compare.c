@@ -24,8 +24,7 @@ static void test_compare(void) {
     write_sweep("a", &t);
     t.noise_seed = 2;
     write_sweep("b", &t);
-    CHECK_INT(run("compare %%F/a %%F/b --accuracy_margin 10 --json"), 0);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(0, "compare %%F/a %%F/b --accuracy_margin 10 --json")) {
         CHECK_TEXT(verdict_of("T_total"), "SAME");
         CHECK_TEXT(verdict_of("accuracy"), "SAME");
         CHECK_INT(count_of(get(0, "comparisons")), 13 * 7);
@@ -35,25 +34,21 @@ static void test_compare(void) {
     t.noise_seed = 3;
     t.slower = 1.03;
     write_sweep("b", &t);
-    CHECK_INT(run("compare %%F/a %%F/b --accuracy_margin 10 --json"), 1);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(1, "compare %%F/a %%F/b --accuracy_margin 10 --json")) {
         uint32_t row = vp_json_at(&json, get(0, "comparisons"), 0);
         CHECK_TEXT(verdict_of("T_total"), "SLOWER");
         CHECK_TEXT(verdict_of("T_LLM_prefill"), "SLOWER");
         CHECK_TEXT(verdict_of("accuracy"), "SAME");
         CHECK(holds(get(row, "difference_interval"), 0.03));
     }
-    CHECK_INT(run("compare %%F/b %%F/a --json"), 0);
-    if (read_json(last.out)) CHECK_TEXT(verdict_of("T_total"), "FASTER");
+    if (RUNS_JSON(0, "compare %%F/b %%F/a --json")) CHECK_TEXT(verdict_of("T_total"), "FASTER");
     check_case("a margin above the change gives SAME");
-    CHECK_INT(run("compare %%F/a %%F/b --json --margin 5"), 0);
-    if (read_json(last.out)) CHECK_TEXT(verdict_of("T_total"), "SAME");
+    if (RUNS_JSON(0, "compare %%F/a %%F/b --json --margin 5")) CHECK_TEXT(verdict_of("T_total"), "SAME");
     check_case("a loss of accuracy exits 1, by McNemar's test if scores are 0 or 1");
     t.slower = 1;
     t.skill_less = 0.15;
     write_sweep("b", &t);
-    CHECK_INT(run("compare %%F/a %%F/b --json"), 1);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(1, "compare %%F/a %%F/b --json")) {
         uint32_t rows = get(0, "comparisons"), row = vp_json_at(&json, rows, count_of(rows) - 1);
         CHECK_TEXT(verdict_of("accuracy"), "WORSE");
         CHECK(is_text(get(row, "of"), "accuracy") && is_text(get(row, "test"), "mcnemar"));
@@ -67,8 +62,7 @@ static void check_verdict(const char *arguments, int code, const char *verdict) 
     size_t bytes = (size_t)snprintf(line, sizeof line, "verdict: %s\n", verdict);
     check_note(run("compare %s", arguments) == code, __FILE__, __LINE__, "compare %s: exit %d, expected %d", arguments, last.code, code);
     check_note(!strncmp(last.out, line, bytes), __FILE__, __LINE__, "compare %s: the first line is not %s", arguments, line);
-    CHECK_INT(run("compare %s --json", arguments), code);
-    if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), verdict));
+    if (RUNS_JSON(code, "compare %s --json", arguments)) CHECK(is_text(get(0, "verdict"), verdict));
 }
 /* The overall verdict is the worst of all comparisons: SLOWER, WORSE, INCONCLUSIVE, FASTER, BETTER, SAME. */
 static void test_verdict(void) {
@@ -313,8 +307,7 @@ static void test_few(void) {
         write_sweep("a", &t);
         t.noise_seed = 2;
         write_sweep("b", &t);
-        CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
-        if (!read_json(last.out)) continue;
+        if (!RUNS_JSON(0, "compare %%F/a %%F/b --json")) continue;
         uint32_t rows = get(0, "comparisons");
         uint32_t row = vp_json_at(&json, rows, count_of(rows) - 1);
         CHECK(is_text(get(row, "of"), "accuracy") && is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "interval_method"), "tango"));
@@ -330,13 +323,11 @@ static void test_few(void) {
     CHECK_INT(run("compare %%F/a %%F/a --fail_on_unsure"), 0);
     CHECK(!strncmp(last.out, "verdict: IDENTICAL\n", 19)
           && strstr(last.out, "the same numbers in all samples of 1 configuration\n") && !strstr(last.out, "INCONCLUSIVE"));
-    CHECK_INT(run("compare %%F/a %%F/a --json --fail_on_unsure"), 0);
-    if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), "IDENTICAL"));
+    if (RUNS_JSON(0, "compare %%F/a %%F/a --json --fail_on_unsure")) CHECK(is_text(get(0, "verdict"), "IDENTICAL"));
     CHECK_INT(run("compare %%F/a %%F/b"), 0);
     CHECK(!strstr(last.out, "IDENTICAL"));
     check_case("if all answers are equal, the times decide the verdict; proportional times count once in Holm's correction");
-    CHECK_INT(run("compare %%F/a %%F/b --margin 20 --json --fail_on_unsure"), 0);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(0, "compare %%F/a %%F/b --margin 20 --json --fail_on_unsure")) {
         const uint32_t rows = get(0, "comparisons");
         CHECK(is_text(get(0, "verdict"), "SAME") && is_text(get(vp_json_at(&json, rows, count_of(rows) - 1), "verdict"), "INCONCLUSIVE"));
         CHECK(whole(get(0, "adjusted_for")) < count_of(rows)); /* all answers have the same length */
@@ -395,8 +386,7 @@ static void test_few(void) {
     write_sweep("a", &t);
     CHECK_INT(run("report %%F/a"), 0);
     CHECK(!strstr(last.out, "no effect") && strstr(last.out, "too few samples to detect an effect on accuracy") && !strstr(last.out, "points [+0.00, +0.00]"));
-    CHECK_INT(run("best %%F/a --budget_ms 100000 --json"), 0);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(0, "best %%F/a --budget_ms 100000 --json")) {
         uint32_t interval = get(get(0, "best"), "accuracy_interval");
         CHECK(number(vp_json_at(&json, interval, 1)) - number(vp_json_at(&json, interval, 0)) > 0.5);
     }
@@ -412,8 +402,7 @@ static void test_unknown_range(void) {
     write_sweep("b", &t);
     EXITS(run("compare %%F/a %%F/b --all"), 0, out, "if they have an unknown range: Student's t");
     CHECK(strstr(last.out, "INCONCLUSIVE: all differences are equal and the metric's range is unknown") != NULL);
-    CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(0, "compare %%F/a %%F/b --json")) {
         rows = get(0, "comparisons");
         row = vp_json_at(&json, rows, count_of(rows) - 1);
         CHECK(is_text(get(row, "interval_method"), "student") && is_text(get(row, "verdict"), "INCONCLUSIVE")
@@ -421,8 +410,7 @@ static void test_unknown_range(void) {
     }
     t.skill_less = 0.3;
     write_sweep("b", &t);
-    CHECK_INT(run("compare %%F/a %%F/b --json"), 1);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(1, "compare %%F/a %%F/b --json")) {
         rows = get(0, "comparisons");
         row = vp_json_at(&json, rows, count_of(rows) - 1);
         CHECK(is_text(get(row, "interval_method"), "student") && json.nodes[get(row, "difference_interval")].type == VP_JSON_ARRAY);
@@ -432,8 +420,7 @@ static void test_unknown_range(void) {
     t.metric = "em";
     t.skill_less = 0;
     write_sweep("a", &t);
-    CHECK_INT(run("compare %%F/a %%F/a --json"), 0);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(0, "compare %%F/a %%F/a --json")) {
         int found = 0;
         rows = get(0, "comparisons");
         for (uint32_t i = 0; i < count_of(rows); i++) found += is_text(get(vp_json_at(&json, rows, i), "interval_method"), "gaffke");

@@ -2,7 +2,6 @@
  * table has the rows of the tool's own table with the same sums, and the chart's data contain each operation at a time within its stage. Synthetic requests of a large
  * model show that the page stays small and lists its omissions. Runs $PROGRAM from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "base/document.h"
 #include "page/flame.h"
 #include "support/check.h"
 #include "support/page_reader.h"

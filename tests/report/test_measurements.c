@@ -51,6 +51,7 @@ static void make(void) {
     }
     results.count = 2;
 }
+static void make_case(const char *name) { check_case("%s", name); make(); }
 static int measure(const char *words, int64_t *experts) {
     struct options options;
     measurements_free(&got);
@@ -69,8 +70,7 @@ static int is_warned(const char *words) {
 static void test_read(void) {
     int64_t experts = -1;
     double noise = 0;
-    check_case("each sample becomes a request and its times");
-    make();
+    make_case("each sample becomes a request and its times");
     CHECK_INT(measure("first", &experts), 0);
     CHECK_TEXT(room_said, "");
     CHECK(got.count == 8 && experts == 64 && got.config_count == 2 && got.size_count == 2 && !got.incomplete && !got.not_positive);
@@ -97,15 +97,13 @@ static void test_read(void) {
     CHECK_NEAR(got.noise, noise, 1e-12);
     CHECK_INT(got.noise_count, 8);
     CHECK(warnings.count == 1 && is_warned("only 8 measurements: errors and intervals are unreliable"));
-    check_case("files of one image size share a size index");
-    make();
+    make_case("files of one image size share a size index");
     knob_set_text(&files[1].knobs, KNOB_TIER, knob_text(&files[0].knobs, KNOB_TIER));
     results.count = 3;
     CHECK_INT(measure("first", &experts), 0);
     CHECK(got.count == 12 && got.size_count == 2 && got.config_count == 3);
     for (int i = 0; i < 12; i++) CHECK(got.configs[i] == (uint32_t)i / 4 && got.sizes[i] == (i < 8 ? 0 : 2));
-    check_case("a tier without a number, and no tier");
-    make();
+    make_case("a tier without a number, and no tier");
     knob_set_text(&files[0].knobs, KNOB_TIER, "other");
     knob_set_text(&files[1].knobs, KNOB_TIER, NULL);
     knob_set_number(&files[1].knobs, KNOB_TOKENS, 432);
@@ -127,8 +125,7 @@ static void test_left_out(void) {
         CHECK(is_warned("1 sample skipped") == rows[i].is_out);
         CHECK_INT(got.requests[got.count - 1].views, 113);
     }
-    check_case("the number of tokens that pruning drops, and of blocks that still see them");
-    make();
+    make_case("the number of tokens that pruning drops, and of blocks that still see them");
     values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, of which 5 are kept: 85 rows after pruning */
     values[0][COLUMN_KEPT_TOKENS][0] = 5;
     values[0][COLUMN_SEQUENCE][0] = (3 * 100 + 9 * 85) / 12.0;
@@ -139,8 +136,7 @@ static void test_left_out(void) {
     CHECK_INT(measure("first", &experts), 0);
     CHECK(got.incomplete == 2 && got.pruned == 1 && got.requests[0].dropped_tokens == 15 && got.requests[1].dropped_tokens == 0);
     CHECK_NEAR(got.requests[0].full_blocks, 3, 1e-9);
-    check_case("stages that a request does not have, and invalid times");
-    make();
+    make_case("stages that a request does not have, and invalid times");
     values[0][COLUMN_VIEWS][0] = 0;
     values[0][COLUMN_OUTPUT_TOKENS][1] = 1;
     values[0][METRIC_DECODE][2] = 0;
@@ -154,8 +150,7 @@ static void test_left_out(void) {
     CHECK(is_warned("2 stage times of 0 ms or less left out"));
     CHECK(!stage_is_run(VP_LATENCY_VISION, &got.requests[0]) && stage_is_run(VP_LATENCY_PREFILL, &got.requests[0]) && stage_is_run(VP_LATENCY_DECODE, &got.requests[0]));
     CHECK(stage_is_run(VP_LATENCY_VISION, &got.requests[1]) && !stage_is_run(VP_LATENCY_DECODE, &got.requests[1]) && stage_is_run(VP_LATENCY_OTHER, &got.requests[1]));
-    check_case("noise is estimated from samples with two or more runs");
-    make();
+    make_case("noise is estimated from samples with two or more runs");
     files[0].run_at = NULL;
     run_at[1][1] = 1; /* one run, then three */
     runs[1][1] = 105;
@@ -167,8 +162,7 @@ static void test_left_out(void) {
 }
 static void test_warnings(void) {
     int64_t experts = -1;
-    check_case("notes for the reader");
-    make();
+    make_case("notes for the reader");
     files[0].failed_count = 2;
     files[1].failed_count = 1;
     files[1].num_missing = 4;
@@ -181,13 +175,11 @@ static void test_warnings(void) {
     CHECK(is_warned("3 points failed, 4 are missing") && is_warned("5 runs were throttled") && is_warned("synthetic weights") && is_warned("a note"));
     CHECK_INT(warnings.count, 5);
     text_list_free(&results.notes);
-    check_case("no time can be used");
-    make();
+    make_case("no time can be used");
     for (int f = 0; f < 2; f++) for (int r = 0; r < ROWS; r++) values[f][METRIC_PREFILL][r] = (double)NAN;
     CHECK_INT(measure("first", &experts), EXIT_INPUT);
     CHECK(strstr(room_said, "first: no sample has both stage times and token counts") != NULL);
-    check_case("files with several weight formats use the model with weights");
-    make();
+    make_case("files with several weight formats use the model with weights");
     knob_set_text(&files[1].knobs, KNOB_WEIGHTS, "int8");
     CHECK_INT(measure("first", &experts), 0);
     CHECK(got.weights_vary && got.requests[0].weight_bits == 16 && got.requests[7].weight_bits == 8);
@@ -208,8 +200,7 @@ static void test_bias(void) {
     static double predicted[ESTIMATE_PARTS * 12];
     struct part_errors errors[ESTIMATE_PARTS];
     int64_t experts = -1;
-    check_case("the bias of predictions has an interval from the configurations");
-    make();
+    make_case("the bias of predictions has an interval from the configurations");
     results.count = 3;
     CHECK_INT(measure("first", &experts), 0);
     for (int part = 0; part < ESTIMATE_PARTS; part++)
@@ -306,8 +297,7 @@ static void test_warnings_of_errors(void) {
 }
 static void test_experts(void) {
     int64_t experts = -1;
-    check_case("the number of experts: from the files, the option or the caller; without any, an error instead of a guess");
-    make();
+    make_case("the number of experts: from the files, the option or the caller; without any, an error instead of a guess");
     files[0].expert_count = -1;
     files[1].expert_count = 16;
     CHECK_INT(measure("first", &experts), 0);

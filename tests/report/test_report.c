@@ -92,8 +92,7 @@ static void test_parts(void) {
     CHECK(last.out && strstr(last.out, "E1: parts of prefill and decode") && strstr(last.out, " attention  router  experts  idle"));
     EXITS(run("report %%F/parts --csv"), 0, out, ",prefill_experts_share,prefill_head_share,prefill_sample_share,decode_embed_share,");
     CHECK(last.out && strstr(last.out, ",,,0.2,0.2,0.5,,,,,,,,,,0.11363636363636365,")); /* prefill's parts embed .. sample, decode's parts, idle time of all */
-    CHECK_INT(run("report %%F/parts --json"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, "report %%F/parts --json")) return;
     stages = get(vp_json_at(&json, get(get(0, "e1_stage_decomposition"), "configurations"), 0), "stages");
     parts = get(get(stages, "prefill"), "parts");
     CHECK_INT(count_of(parts), 3);
@@ -125,8 +124,7 @@ static void test_truth(void) {
     int inside = 0;
     check_case("a sweep with a known truth is reported");
     write_sweep("made", &t);
-    CHECK_INT(run("report %%F/made --json"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, "report %%F/made --json")) return;
     uint32_t e1 = get(0, "e1_stage_decomposition");
     uint32_t e2 = get(0, "e2_pareto_coupling");
     uint32_t set = vp_json_at(&json, get(e2, "datasets"), 0);
@@ -193,8 +191,7 @@ static void test_truth(void) {
         CHECK(is_text(get(get(stages, "vit"), "bound"), "compute") && is_text(get(get(stages, "decode"), "bound"), "memory"));
         CHECK_NEAR(number(get(get(stages, "decode"), "gb_per_s")), 2, 1e-6);
     }
-    CHECK_INT(run("report %%F/made --json --peak_tflops 100 --peak_gbs 1000"), 0);
-    if (read_json(last.out)) {
+    if (RUNS_JSON(0, "report %%F/made --json --peak_tflops 100 --peak_gbs 1000")) {
         uint32_t stages = get(configuration(get(get(0, "e1_stage_decomposition"), "configurations"), 2, 8, 16), "stages");
         CHECK(is_text(get(get(stages, "vit"), "bound"), "launch") && is_text(get(get(stages, "decode"), "bound"), "launch"));
     }
@@ -232,8 +229,7 @@ static void test_front(void) {
     uint32_t set, configs, c;
     int members = 0;
     check_case("the front equals the true front, with memberships");
-    CHECK_INT(run("report %%F/made --json --latency total --percentile mean --resamples 500"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, "report %%F/made --json --latency total --percentile mean --resamples 500")) return;
     set = vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0);
     configs = get(set, "configurations");
     for (int s = 0; s < 3; s++) for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) { /* here every knob trades time for accuracy; by the formulas, no other
@@ -263,8 +259,7 @@ static void test_front(void) {
         write_text(in_folder("twice/made_imgsizetier-low_crops1_topk4_blocks13.json"), text);
     }
     free(text);
-    CHECK_INT(run("report %%F/twice --json"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, "report %%F/twice --json")) return;
     set = vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0);
     CHECK_INT(count_of(get(set, "front")), 1);
     CHECK_INT(whole(get(vp_json_at(&json, get(set, "configurations"), 0), "equal_points")), 2);
@@ -310,8 +305,7 @@ static void test_one_number(void) {
     const char *const wrong[3] = {"161", "118", "202"};
     check_case("text, page and JSON have the same numbers with the same intervals");
     write_sweep("agree", &t);
-    CHECK_INT(run("report %%F/agree --resamples 50 --json"), 0);
-    if (!read_json(last.out)) return;
+    if (!RUNS_JSON(0, "report %%F/agree --resamples 50 --json")) return;
     numbers = malloc((json.node_count + 1) * sizeof *numbers);
     for (uint32_t i = 0; i < json.node_count; i++)
         if (json.nodes[i].type == VP_JSON_NUMBER && vp_json_to_double(&json, i, &numbers[count]) == VP_OK) count++;

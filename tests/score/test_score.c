@@ -247,26 +247,18 @@ static void check_em_other(const vp_score_outcome *o) {
     ROW((vp_score_em_unstripped(cleaned, g.s.references, g.s.reference_count, hold.scratch, g.room, &score)) == VP_OK);
     ROW(score == row_number(&g.r, "score_vqa_eval"));
 }
-static void check_each(const vp_score_outcome *o) {
+/* each reference alone */
+static void check_each_by(vp_score_rule *rule) {
     uint32_t each = vp_json_get(&g.r.json, 0, "each");
-    (void)o;
     for (size_t i = 0; i < g.s.reference_count; i++) {
         double score = -1, wanted = -2;
         ROW((vp_json_to_double(&g.r.json, vp_json_at(&g.r.json, each, (uint32_t)i), &wanted)) == VP_OK);
-        ROW((vp_score_relaxed(g.s.prediction, g.s.references + i, 1, hold.scratch, g.room, &score)) == VP_OK);
+        ROW((rule(g.s.prediction, g.s.references + i, 1, hold.scratch, g.room, &score)) == VP_OK);
         ROW(score == wanted);
     }
 }
-static void check_each_anls(const vp_score_outcome *o) {
-    uint32_t each = vp_json_get(&g.r.json, 0, "each");
-    (void)o;
-    for (size_t i = 0; i < g.s.reference_count; i++) {
-        double score = -1, wanted = -2;
-        ROW((vp_json_to_double(&g.r.json, vp_json_at(&g.r.json, each, (uint32_t)i), &wanted)) == VP_OK);
-        ROW((vp_score_anls(g.s.prediction, g.s.references + i, 1, hold.scratch, g.room, &score)) == VP_OK);
-        ROW(score == wanted);
-    }
-}
+static void check_each(const vp_score_outcome *o) { (void)o; check_each_by(vp_score_relaxed); }
+static void check_each_anls(const vp_score_outcome *o) { (void)o; check_each_by(vp_score_anls); }
 static void check_choice(const vp_score_outcome *o) { /* mmmu */
     char letter[2] = {0, 0};
     static char wanted[TEXT_CAPACITY];

@@ -6,8 +6,6 @@
 #include "base/console.h"
 #include "report/series.h"
 #include "server/arrivals.h"
-#include "server/ask.h"
-#include <math.h>
 
 enum { SERVICE_NS = 8000000 };
 static struct endpoint endpoint = {.url = (char *)"http://127.0.0.1:8"};

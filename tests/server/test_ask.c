@@ -6,9 +6,7 @@
 #include "support/folder.h"
 #include "support/program.h"
 #include "support/hostile_server.h"
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 
 #define KEY "sekret-4711-key"
 #define WRONG "wrong-" KEY
@@ -95,14 +93,10 @@ static int ask(const char *model, const char *more) {
     return last.code;
 }
 static int said(const char *words) {
-    const int found = strstr(last.err, words) != NULL;
-    check_note(found, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, last.err);
-    return found;
+    return check_note(strstr(last.err, words) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, last.err);
 }
 static int shows(const char *words) {
-    const int found = strstr(last.out, words) != NULL;
-    check_note(found, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, last.out);
-    return found;
+    return check_note(strstr(last.out, words) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, last.out);
 }
 static vp_json json;
 static vp_json_node nodes[8192];

@@ -136,6 +136,8 @@ static inline int read_json(const char *text) {
     json_nodes = (vp_json_node *)malloc(needed * sizeof *json_nodes);
     return json_nodes && CHECK_INT(vp_json_parse(text, strlen(text), json_nodes, needed, &json, NULL, NULL), VP_OK);
 }
+/* a run with this exit code that prints a document, in `json`: if (RUNS_JSON(0, "best --json")) */
+#define RUNS_JSON(code, ...) (CHECK_INT(run(__VA_ARGS__), code), read_json(last.out))
 static inline uint32_t get(uint32_t node, const char *key) { return vp_json_get(&json, node, key); }
 static inline double number(uint32_t node) {
     double value;

@@ -3,7 +3,6 @@
 #define RESULT_SCHEMA_H
 #include "results/fields.h"
 #include "results/knobs.h"
-#include <string.h>
 
 #define SCHEMA_TABLE(name, ...) \
     static const struct field name##_ROW[] = {__VA_ARGS__}; \

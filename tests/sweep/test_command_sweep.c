@@ -4,7 +4,6 @@
 #include "vlmprof.h"
 #include "support/command.h"
 #include "support/small_sweep.h"
-#include "support/scan.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- sweep */
 static const char ROW_KEYS[] =

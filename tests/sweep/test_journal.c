@@ -51,6 +51,7 @@ static void fresh(void) {
     lines.bytes = 0;
     add(HEAD);
 }
+static void fresh_case(const char *name) { check_case("%s", name); fresh(); }
 static int read_lines(void) { return read_text("journal.jsonl", lines.data); }
 /* a line for a point of sample `id`; what: RUN(0), DONE(1) or FAILED */
 static long long add_point(const char *config, int id, const char *what, long long prev) {
@@ -65,8 +66,7 @@ static int64_t state_of(int id, int config) {
 }
 
 static void test_head(void) {
-    check_case("a head describes the run");
-    fresh();
+    fresh_case("a head describes the run");
     CHECK_INT(read_lines(), 0);
     CHECK_TEXT(room_said, "");
     CHECK_TEXT(book.plan, "abc");
@@ -108,8 +108,7 @@ static void test_head(void) {
 }
 #define OLD_HEAD(rank) HEAD_SHAPED("d", "false", rank, "2", "", "")
 static void test_shape(void) {
-    check_case("the model's shape comes from the first head that has it; older heads do not");
-    fresh();
+    fresh_case("the model's shape comes from the first head that has it; older heads do not");
     CHECK_INT(read_lines(), 0);
     CHECK(book.model_shape && strstr(book.model_shape, "\"num_experts\": 8,"));
     index_free(&book);
@@ -175,8 +174,7 @@ static void test_refused(void) {
 static void test_samples(void) {
     static const int ids[] = {7, 3, 9, 3, 0, 8};
     long long at[6], last_at;
-    check_case("samples are found by id, in any order");
-    fresh();
+    fresh_case("samples are found by id, in any order");
     for (int i = 0; i < 6; i++) at[i] = add(SAMPLE_OF("%d", "0", "p"), ids[i]);
     add(SAMPLE_OF("5", "2", "p") SAMPLE_OF("5", "-1", "p") SAMPLE_OF("-1", "0", "p") "{\"other\": 1}\n");
     last_at = add(SAMPLE_OF("7", "1", "p"));
@@ -194,8 +192,7 @@ static void test_samples(void) {
     CHECK_INT(index_find(&book.sets[1], 0, 7)->line_at, last_at);
     CHECK(!index_find(&book.sets[0], 0, 1) && !index_find(&book.sets[0], 0, 10) && !index_find(&book.sets[0], 0, -1) && !index_find(&book.sets[1], 0, 3));
     CHECK(!index_find(&book.sets[0], 2, 3) && index_find(&book.sets[0], 2, 7) && index_find(&book.sets[0], 4, 9) && !index_find(&book.sets[0], 5, 9));
-    check_case("many samples, in descending order");
-    fresh();
+    fresh_case("many samples, in descending order");
     for (int i = 0; i < 300; i++) add(SAMPLE_OF("%d", "0", "p"), 600 - 2 * i);
     CHECK_INT(read_lines(), 0);
     CHECK_INT(book.sets[0].count, 300);
@@ -203,8 +200,7 @@ static void test_samples(void) {
 }
 static void test_points(void) {
     long long at;
-    check_case("the last line of a point decides its state");
-    fresh();
+    fresh_case("the last line of a point decides its state");
     add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
     at = add_point("x", 1, RUN(0), -1);
     at = add_point("x", 1, RUN(1), at);
@@ -215,8 +211,7 @@ static void test_points(void) {
     CHECK_INT(state_of(1, 1) & 3, POINT_OPEN);
     CHECK(state_of(1, 1) > 0 && state_of(2, 0) == -1 && state_of(2, 1) == -1);
     CHECK(book.configurations[0].closed == 1 && book.configurations[0].failed == 0 && book.configurations[1].closed == 0);
-    check_case("a failed point, ended at once or after a run");
-    fresh();
+    fresh_case("a failed point, ended at once or after a run");
     add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
     at = add_point("y", 2, FAILED, -1);
     CHECK_INT(read_lines(), 0);
@@ -256,8 +251,7 @@ static void test_points(void) {
         CHECK_INT(book.configurations[0].closed, rows[i].state != POINT_OPEN);
         CHECK_INT(book.configurations[0].failed, rows[i].state == POINT_FAILED);
     }
-    check_case("lines of impossible points: no sample, no configuration, done without a run");
-    fresh();
+    fresh_case("lines of impossible points: no sample, no configuration, done without a run");
     add(SAMPLE(1));
     add_point("x", 4, RUN(0), -1);
     add_point("none", 1, RUN(0), -1);
@@ -288,8 +282,7 @@ static void test_energy(void) {
 }
 static void test_other_lines(void) {
     long long first, second, at;
-    check_case("the device of the last session");
-    fresh();
+    fresh_case("the device of the last session");
     add(SESSION("cpu: one"));
     CHECK_INT(read_lines(), 0);
     CHECK_TEXT(book.files[0].device, "cpu: one");
@@ -304,8 +297,7 @@ static void test_other_lines(void) {
     CHECK_INT(read_lines(), 0);
     CHECK(strstr(room_said, "line 4 (byte ") && strstr(room_said, "line 5 (byte "));
     CHECK_TEXT(book.files[0].device, "cuda:1: two"); /* a damaged session is ignored */
-    check_case("timed kernels, each shape with its line's offset");
-    fresh();
+    fresh_case("timed kernels, each shape with its line's offset");
     first = add(KERNELS("y_imgsize", "3", "500"));
     add(KERNELS("none", "3", "500"));
     second = add(KERNELS("z_imgsize", "0", "0"));
@@ -316,8 +308,7 @@ static void test_other_lines(void) {
         CHECK(book.shapes[0].views == 3 && book.shapes[0].sequence == 500);
         CHECK(book.shapes[1].at == second && book.shapes[1].configuration == 2 && book.shapes[1].views == 0 && book.shapes[1].sequence == 0);
     }
-    check_case("finished, until the grid grows; configurations that are no longer wanted stay in the journal");
-    fresh();
+    fresh_case("finished, until the grid grows; configurations that are no longer wanted stay in the journal");
     add("{\"finished\": true}\n");
     CHECK_INT(read_lines(), 0);
     CHECK(book.files[0].is_finished && book.files[0].lines == 2);
@@ -347,8 +338,7 @@ static void test_noise(void) {
         "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": [1]}}\n",
         "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": null, \"more\": 1}}\n"};
     long long first, second, third, block;
-    check_case("a block's line describes the machine's load during the runs before it; unknown for runs after the last block");
-    fresh();
+    fresh_case("a block's line describes the machine's load during the runs before it; unknown for runs after the last block");
     first = add(SAMPLE(1));
     block = add(NOISE("%lld", "1.5"), first);
     second = add(SAMPLE(2));
@@ -376,8 +366,7 @@ static void test_noise(void) {
 static void test_damage(void) {
     long long at, torn;
     char words[200];
-    check_case("two damaged lines are listed with their offsets, and all are counted");
-    fresh();
+    fresh_case("two damaged lines are listed with their offsets, and all are counted");
     add(SAMPLE(1));
     at = add("{\"sample\": 2, \"s\n");
     add(SAMPLE(3) "\n");
@@ -390,8 +379,7 @@ static void test_damage(void) {
     CHECK_INT(read_lines(), 0);
     CHECK(strstr(room_said, "line 3 ") && strstr(room_said, "line 5 ") && !strstr(room_said, "line 6 ") && strstr(room_said, ".jsonl: 4 damaged lines in total\n"));
     CHECK_INT(book.sets[0].count, 3);
-    check_case("a damaged run between two lines: the point continues after the last valid line");
-    fresh();
+    fresh_case("a damaged run between two lines: the point continues after the last valid line");
     add(SAMPLE(1));
     at = add_point("x", 1, RUN(0), -1);
     torn = add("{\"config\": \"x_imgsize\", \"samp\n");
@@ -404,8 +392,7 @@ static void test_damage(void) {
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(1, 0), at * 4 + POINT_DONE);
     CHECK_INT(book.configurations[0].closed, 1);
-    check_case("a torn last line does not count, at any length");
-    fresh();
+    fresh_case("a torn last line does not count, at any length");
     torn = add(SAMPLE(1));
     torn = (long long)lines.bytes;
     add(SAMPLE(2));
@@ -458,8 +445,7 @@ static void test_long(void) {
     CHECK_INT(index_read_line(&book, 0, at[6]), 0);
 }
 static void test_files(void) {
-    check_case("several journals in one book: samples by id");
-    fresh();
+    fresh_case("several journals in one book: samples by id");
     CHECK_INT(read_text("one", HEAD SAMPLE(4) SAMPLE(0) SAMPLE(8)), 0);
     CHECK_INT(read_text("two", HEAD SAMPLE(5) SAMPLE(1)), 0);
     CHECK(book.file_count == 2 && book.sets[0].count == 5 && book.sets[0].first == 3 && book.configuration_count == 3);
@@ -471,14 +457,12 @@ static void test_files(void) {
         CHECK_INT(book.sets[0].entries[i]->id, ids[i]);
         CHECK_INT(book.sets[0].entries[i]->file, ids[i] % 4 == 1);
     }
-    check_case("two journals with the same sample do not belong to the same sweep");
-    fresh();
+    fresh_case("two journals with the same sample do not belong to the same sweep");
     CHECK_INT(read_text("one", HEAD SAMPLE(4) SAMPLE(7)), 0);
     CHECK_INT(read_text("two", HEAD SAMPLE(5) SAMPLE(7)), 0);
     FAILS(index_sort(&book), EXIT_USAGE, "both contain sample 7 of first: they do not belong to the same sweep");
     CHECK(strstr(room_said, "/one") && strstr(room_said, "/two"));
-    check_case("a point's lines count in its sample's journal");
-    fresh();
+    fresh_case("a point's lines count in its sample's journal");
     CHECK_INT(read_text("one", HEAD SAMPLE(4)), 0);
     CHECK_INT(read_text("two", HEAD SAMPLE(5) "{\"config\": \"x_imgsize\", \"sample_id\": 4, " RUN(0) ", \"prev\": -1}\n"), 0);
     CHECK_INT(state_of(4, 0), -1);

@@ -7,7 +7,6 @@
 #include "support/program.h"
 #include "support/made_results.h"
 #include "support/texts.h"
-#include <unistd.h>
 
 static void copy_journal(const char *folder_name, int rank) {
     char from[100], to[200];

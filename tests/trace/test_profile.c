@@ -40,6 +40,7 @@ static void csv_read(csv *t, const char *text) {
     p = csv_split(p, &t->head);
     while (t->count < 400 && (p = csv_split(p, &row)) != NULL) t->rows[t->count++] = row;
 }
+#define RUNS_CSV(t, ...) (CHECK_INT(run(__VA_ARGS__), 0), csv_read(t, last.out))
 static const char *csv_cell(const csv *t, const csv_row *row, const char *column) {
     for (int i = 0; row && i < t->head.count && i < row->count; i++) if (!strcmp(t->head.cells[i], column)) return row->cells[i];
     return "(no such cell)";
@@ -72,8 +73,7 @@ static void test_torch(const char *golden, const char *options, int shapes) {
     char *text = text_of_file(path);
     csv_read(&torch, text);
     CHECK(torch.count > 50);
-    CHECK_INT(run("trace %s --csv %s", check_golden("trace/torch_cpu.pt.trace.json"), options), 0);
-    csv_read(&ours, last.out);
+    RUNS_CSV(&ours, "trace %s --csv %s", check_golden("trace/torch_cpu.pt.trace.json"), options);
     CHECK_INT(ours.count, torch.count);
     for (int i = 0; i < torch.count; i++) {
         const csv_row *told = &torch.rows[i];
@@ -152,8 +152,7 @@ static void test_known(void) {
     const char *kept = program;
     write_text(in_folder("known.json"), KNOWN);
     check_case("operations: nesting, repeats, hidden ones, device time by External id and by launch, memory");
-    CHECK_INT(run("trace %%F/known.json --csv"), 0);
-    csv_read(&t, last.out);
+    RUNS_CSV(&t, "trace %%F/known.json --csv");
     CHECK_INT(t.count, 7);
     CHECK_NEAR(cell_number(&t, "[device work outside any operation]", "device_self_ns"), 5000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_total_ns"), 100000, 0);
@@ -171,22 +170,19 @@ static void test_known(void) {
     CHECK_NEAR(cell_number(&t, "[memory]", "device_memory_bytes"), -512, 0);
     free(t.text);
     check_case("annotations: busy and idle time");
-    CHECK_INT(run("trace %%F/known.json --csv --table annotations"), 0);
-    csv_read(&t, last.out);
+    RUNS_CSV(&t, "trace %%F/known.json --csv --table annotations");
     CHECK_NEAR(cell_number(&t, "stage::vision", "total_us"), 50.013, 1e-9);
     CHECK_NEAR(cell_number(&t, "stage::vision", "busy_us"), 25.001, 1e-9);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "busy_us"), 35.25, 1e-9);
     free(t.text);
     check_case("kernels, launches, streams, memory");
-    CHECK_INT(run("trace %%F/known.json --csv --table kernels"), 0);
-    csv_read(&t, last.out);
+    RUNS_CSV(&t, "trace %%F/known.json --csv --table kernels");
     CHECK_INT(t.count, 3);
     CHECK_NEAR(cell_number(&t, "gemm \"x\"", "total_us"), 10, 0);
     CHECK_NEAR(cell_number(&t, "Memcpy HtoD", "bytes"), 1000, 0);
     CHECK_TEXT(csv_cell(&t, csv_find(&t, "softmax"), "busy_us"), "");
     free(t.text);
-    CHECK_INT(run("trace %%F/known.json --csv --table tracks"), 0);
-    csv_read(&t, last.out);
+    RUNS_CSV(&t, "trace %%F/known.json --csv --table tracks");
     CHECK_NEAR(cell_number(&t, "stream 7", "total_us"), 50.011, 1e-9);
     CHECK_NEAR(cell_number(&t, "stream 7", "idle_us"), 25.01, 1e-9);
     CHECK_NEAR(cell_number(&t, "stream 7", "host_wait_us"), 25, 1e-9);   /* the second launch was 15 us after the first kernel's end */
@@ -219,8 +215,7 @@ static void test_gaps(void) {
                "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"pid\":0,\"tid\":7,\"ts\":10,\"dur\":10,\"args\":{\"correlation\":1,\"stream\":7}},\n"
                "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"b\",\"pid\":0,\"tid\":7,\"ts\":40,\"dur\":10,\"args\":{\"correlation\":2,\"stream\":7}},\n"
                "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"c\",\"pid\":0,\"tid\":7,\"ts\":90,\"dur\":10,\"args\":{\"correlation\":3,\"stream\":7}}]}");
-    CHECK_INT(run("trace %%F/gaps.json --csv --table tracks"), 0);
-    csv_read(&t, last.out);
+    RUNS_CSV(&t, "trace %%F/gaps.json --csv --table tracks");
     CHECK_NEAR(cell_number(&t, "0 7", "idle_us"), 60, 1e-9);
     CHECK_NEAR(cell_number(&t, "0 7", "host_wait_us"), 0, 0);
     CHECK_NEAR(cell_number(&t, "0 7", "kernel_wait_us"), 20, 1e-9);
@@ -240,8 +235,7 @@ static void test_odd(void) {
                "{\"ph\":\"X\",\"name\":\"b\",\"ts\":-9,\"dur\":1.9e1},{\"ph\":\"X\",\"name\":\"no dur\",\"ts\":1},{\"ph\":\"X\",\"ts\":1,\"dur\":1},\n"
                "{\"ph\":\"X\",\"name\":\"bad\",\"ts\":\"NaN\",\"dur\":1},{\"ph\":\"X\",\"name\":\"long\",\"ts\":1,\"dur\":1e300},{\"ph\":\"B\",\"name\":\"b\"},\n"
                "{\"ph\":\"X\",\"name\":\"back\",\"ts\":1,\"dur\":-1},{},{\"ph\":7},{\"ph\":\"X\",\"name\":7,\"ts\":1,\"dur\":1,\"args\":[1]}]\n");
-    CHECK_INT(run("trace %%F/odd.json --csv"), 0);
-    csv_read(&t, last.out);
+    RUNS_CSV(&t, "trace %%F/odd.json --csv");
     CHECK_INT(t.count, 3);
     CHECK_NEAR(cell_number(&t, "outer", "host_self_ns"), 0, 0); /* a and b cover it; time covered by both counts once */
     CHECK_NEAR(cell_number(&t, "a", "host_self_ns"), 19000, 0);
@@ -440,8 +434,7 @@ static void test_folded(void) {
 static void test_rows(void) {
     static csv t;
     check_case("the self times of a step's rows add up to its time, to the nanosecond; every call is counted");
-    CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format csv --group_by stage,part --trace %%F/run.json"), 0);
-    csv_read(&t, last.out);
+    RUNS_CSV(&t, TINY " --profile --num_runs 1 --profile_format csv --group_by stage,part --trace %%F/run.json");
     CHECK_NEAR(column_sum(&t, "host_self_ns", NULL), cell_number(&t, "ProfilerStep*", "host_total_ns"), 0.5);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), 1, 0);
     CHECK_NEAR(cell_number(&t, "k_attention_decode", "calls"), TINY_STEPS * TINY_BLOCKS, 0);
@@ -467,11 +460,9 @@ static void test_rows(void) {
 static void test_own_trace(void) {
     static csv table, trace;
     check_case("a run's trace contains the run's operations: calls equal, times equal except for moved edges");
-    CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format csv --group_by none --trace %%F/run.json"), 0);
-    csv_read(&table, last.out);
+    RUNS_CSV(&table, TINY " --profile --num_runs 1 --profile_format csv --group_by none --trace %%F/run.json");
     CHECK(strstr(last.err, "trace written: "));
-    CHECK_INT(run("trace %%F/run.json --csv"), 0);
-    csv_read(&trace, last.out);
+    RUNS_CSV(&trace, "trace %%F/run.json --csv");
     for (int i = 0; i < table.count; i++) {
         const char *name = table.rows[i].cells[0];
         double ns = cell_number(&table, name, "host_total_ns");
@@ -494,8 +485,7 @@ static int count_files(const char *folder_path) {
 static void test_schedule(void) {
     static csv t;
     check_case("schedule: cycles of wait, warmup, active; an incomplete last cycle is saved; one file per cycle");
-    CHECK_INT(run(TINY " --profile --profile_format csv --wait 1 --active 2 --repeat 2 --num_runs 7 --output_dir %%F/out"), 0);
-    csv_read(&t, last.out);
+    RUNS_CSV(&t, TINY " --profile --profile_format csv --wait 1 --active 2 --repeat 2 --num_runs 7 --output_dir %%F/out");
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), 3, 0);
     CHECK_NEAR(cell_number(&t, "k_attention_decode", "calls"), 3 * TINY_STEPS * TINY_BLOCKS, 0);
     CHECK(strstr(last.err, "cut short after 1 of 2 active requests"));
@@ -557,10 +547,8 @@ static void test_emulated(void) {
     if (access(path, X_OK)) { check_skip("profile on a GPU", "the command with an emulated GPU was not built (make test builds it)"); return; }
     program = path;
     check_case("GPU code on the CPU: the table's device time equals the trace's");
-    CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 --ignore_eos --device cuda --profile --num_runs 1 --profile_format csv --trace %%F/gpu.json"), 0);
-    csv_read(&table, last.out);
-    CHECK_INT(run("trace %%F/gpu.json --csv --table kernels"), 0);
-    csv_read(&kernels, last.out);
+    RUNS_CSV(&table, "run -p What --synthetic tiny --max_new_tokens 2 --ignore_eos --device cuda --profile --num_runs 1 --profile_format csv --trace %%F/gpu.json");
+    RUNS_CSV(&kernels, "trace %%F/gpu.json --csv --table kernels");
     CHECK_NEAR(column_sum(&kernels, "total_us", NULL) * 1e3, column_sum(&table, "device_self_ns", NULL),
                0.001 * column_sum(&table, "device_self_ns", NULL));
     CHECK(column_sum(&table, "device_self_ns", NULL) > 0);

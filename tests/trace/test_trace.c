@@ -315,8 +315,7 @@ static int64_t annotated(const file *f, const char *name) {
     return e ? e->ns : -1;
 }
 static void test_request(void) {
-    char *path = in_folder("request.pt.trace.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("request.pt.trace.json"));
     vp_trace *trace = NULL;
     vp_torch_trace_info info;
     vp_trace_run run;
@@ -324,15 +323,15 @@ static void test_request(void) {
     file f;
     int64_t launches = make_run(&run, BASE + 10000, 3, 5001, 3000, 8), sum[VP_STAGE_COUNT] = {0};
     check_case("a request of a GPU: stages, parts, launches, flows");
-    unlink(path); /* a folder given by the user may contain it */
+    unlink(o.path); /* a folder given by the user may contain it */
     if (!CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK)) return;
-    CHECK(unfinished_files() == 1 && !there(path));
+    CHECK(unfinished_files() == 1 && !there(o.path));
     CHECK_INT(vp_trace_step_begin(trace, 5, BASE + 9000, &error), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, &error), VP_OK);
     CHECK_INT(vp_trace_step_end(trace, BASE + 1000000, &error), VP_OK);
     close_trace(trace, &info);
     CHECK(!unfinished_files());
-    trace_facts facts = check_file(path, &f);
+    trace_facts facts = check_file(o.path, &f);
     CHECK_INT(facts.launches, launches); CHECK_INT(facts.steps, 1);
     CHECK_INT(info.launches, launches); CHECK_INT(info.events, f.count); CHECK_INT(info.bytes, f.bytes);
     CHECK(!info.truncated && !info.dropped_steps && !info.dropped_launches && !info.moved_slices);
@@ -365,8 +364,7 @@ static void test_request(void) {
 }
 /* kernels whose float times overlap by a few ns, launches that seem to begin after their kernels, and boundaries within a kernel */
 static void test_overlap(void) {
-    char *path = in_folder("overlap.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("overlap.json"));
     vp_torch_trace_info info;
     vp_trace_run run;
     file f;
@@ -389,15 +387,14 @@ static void test_overlap(void) {
     run.begin_ns = BASE + 9000001;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     close_trace(trace, &info);
-    CHECK_INT(check_file(path, &f).launches, launches + second);
+    CHECK_INT(check_file(o.path, &f).launches, launches + second);
     CHECK(info.moved_slices > 0 && info.moved_ns > 30 && info.moved_ns < 2000);
     CHECK(arg(&f, find(&f, "gpu_user_annotation", "stage::vit", 0), "device clock offset ns") >= 400000);
     forget(&f);
 }
 /* the rule: of two overlapping slices, the earlier is shortened */
 static void test_cut(void) {
-    char *path = in_folder("cut.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("cut.json"));
     vp_trace_run run;
     file f;
     make_run(&run, BASE, 0, 1000, 900, 4);
@@ -407,7 +404,7 @@ static void test_cut(void) {
     vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     close_trace(trace, NULL);
-    CHECK_INT(check_file(path, &f).launches, run.launch_count);
+    CHECK_INT(check_file(o.path, &f).launches, run.launch_count);
     const event *first = find(&f, "kernel", "gemm", 0);
     const event *second = find(&f, "kernel", "k_rows", 1);
     CHECK(first && second && first->ns == 1000 && second->begin == first->begin + 1000 && second->ns == 1000);
@@ -444,8 +441,7 @@ static void test_shapes_and_stacks(void) {
 }
 /* on the CPU, a launch is an op of the main thread, and each worker has its own track */
 static void test_cpu(void) {
-    char *path = in_folder("cpu.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("cpu.json"));
     vp_span spans_of[5] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}, {0, 1, 900000, 1}};
     vp_trace_run run;
     vp_error error = {VP_OK, -1, "", ""};
@@ -467,7 +463,7 @@ static void test_cpu(void) {
     spans_of[3].thread = 0; spans_of[3].ns = -1;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     close_trace(trace, NULL);
-    CHECK_INT(check_file(path, &f).launches, 0);
+    CHECK_INT(check_file(o.path, &f).launches, 0);
     CHECK_INT(count_of(&f, "kernel") + count_of(&f, "gpu_user_annotation") + count_of(&f, "cuda_runtime"), 0);
     CHECK_INT(count_of(&f, "thread_span"), 4);
     {
@@ -483,8 +479,7 @@ static void test_cpu(void) {
 /* The step times of a CPU request determine the positions of its decode steps, with launches, without them and with nothing else. */
 static void test_cpu_steps(void) {
     for (int form = 0; form < 3; form++) {
-        char *path = in_folder("steps-cpu.json");
-        vp_torch_trace_options o = options_for(path);
+        vp_torch_trace_options o = options_for(in_folder("steps-cpu.json"));
         vp_trace_run run;
         file f;
         make_run(&run, BASE, 2, 1000, 1000, 4);
@@ -504,7 +499,7 @@ static void test_cpu_steps(void) {
         vp_trace *trace = opened(&o);
         CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
         close_trace(trace, NULL);
-        check_file(path, &f);
+        check_file(o.path, &f);
         const event *first = find(&f, "user_annotation", "decode[1]", 0);
         const event *second = find(&f, "user_annotation", "decode[2]", 0);
         if (CHECK(first && second)) { /* edges move by a few ns if slices touch */
@@ -518,8 +513,7 @@ static void test_cpu_steps(void) {
 }
 /* A program that marks its stages with vp_stage_begin and vp_stage_end finds them in its trace. */
 static void test_stage_clock(void) {
-    char *path = in_folder("clock.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("clock.json"));
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_mark marks[3] = {{"request", BASE + 100, BASE + 1000, SIZE_MAX}, {"vision", BASE + 100, BASE + 400, 0}, {"prefill", BASE + 450, BASE + 1000, 0}};
     vp_stage_clock clock = vp_stage_clock_over(marks, 3);
@@ -552,14 +546,13 @@ static void test_stage_clock(void) {
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_OK);
     CHECK(vp_torch_trace_tell(trace).other_row_slices > 3);
     close_trace(trace, NULL); /* check_file finds slices that do not nest */
-    check_file(path, &f);
+    check_file(o.path, &f);
     const event *vision = find(&f, "cpu_op", "vision", 0);
     if (CHECK(vision)) CHECK(vision->begin == 100 && vision->ns == 300);
     forget(&f);
 }
 static void test_memory_and_counters(void) {
-    char *path = in_folder("memory.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("memory.json"));
     file f;
     check_case("memory");
     vp_trace *trace = opened(&o);
@@ -571,7 +564,7 @@ static void test_memory_and_counters(void) {
     CHECK_INT(vp_trace_memory(trace, BASE - 1, 0, 1, 1, 1, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_memory(trace, BASE, 0, UINT64_MAX, 1, 1, 1, NULL), VP_ERR_RANGE);
     close_trace(trace, NULL);
-    CHECK_INT(check_file(path, &f).steps, 1); /* the step was open */
+    CHECK_INT(check_file(o.path, &f).steps, 1); /* the step was open */
     CHECK_INT(count_of(&f, "cpu_instant_event"), 3);
     {
         const event *taken = find(&f, NULL, "[memory]", 0), *host = find(&f, NULL, "[memory]", 1), *given = find(&f, NULL, "[memory]", 2);
@@ -632,8 +625,7 @@ static void test_random(uint32_t seed, int files) {
 }
 /* For every limit from the smallest, the file parses, is complete and not larger than allowed. The number of units in it grows with the limit. */
 static void test_limit(void) {
-    char *path = in_folder("limit.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("limit.json"));
     vp_trace *trace = NULL;
     vp_torch_trace_info info, all = {0};
     vp_trace_run run;
@@ -667,7 +659,7 @@ static void test_limit(void) {
         }
         close_trace(trace, &info);
         CHECK(info.bytes <= limit);
-        CHECK_INT(check_file(path, &f).launches, info.launches);
+        CHECK_INT(check_file(o.path, &f).launches, info.launches);
         CHECK_INT(f.bytes, info.bytes);
         CHECK_INT(info.launches + info.dropped_launches, launches);
         CHECK_INT(info.steps + info.dropped_steps, 3);
@@ -736,19 +728,18 @@ static void test_file_names(void) {
     CHECK_INT(vp_trace_file_name("w", 1, NULL, 0), VP_ERR_RANGE);
 }
 static void test_closing(void) {
-    char *path = in_folder("closing.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("closing.json"));
     vp_torch_trace_info info, again;
     vp_error error;
     file f;
     check_case("closing twice, abandoning, replacing");
-    write_text(path, "what stood there before");
+    write_text(o.path, "what stood there before");
     vp_trace *trace = opened(&o);
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_OK);
     vp_torch_trace_free(trace); /* abandoned */
     CHECK(!unfinished_files());
     {
-        char *text = check_read(path, NULL);
+        char *text = check_read(o.path, NULL);
         CHECK_TEXT(text, "what stood there before");
         free(text);
     }
@@ -760,7 +751,7 @@ static void test_closing(void) {
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_ERR_STATE);
     CHECK_INT(vp_trace_memory(trace, BASE, 0, 1, 1, 1, 1, NULL), VP_ERR_STATE);
     vp_torch_trace_free(trace);
-    CHECK_INT(check_file(path, &f).steps, 0);
+    CHECK_INT(check_file(o.path, &f).steps, 0);
     CHECK_INT(info.events, f.count);
     forget(&f);
     vp_torch_trace_free(NULL);
@@ -768,8 +759,7 @@ static void test_closing(void) {
     CHECK_INT(vp_torch_trace_tell(NULL).events, 0);
 }
 static void test_steps(void) {
-    char *path = in_folder("steps.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("steps.json"));
     file f;
     check_case("steps in order");
     vp_trace *trace = opened(&o);
@@ -784,15 +774,14 @@ static void test_steps(void) {
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE + 20, NULL), VP_OK);
     CHECK_INT(vp_trace_step_end(trace, BASE + 1234587, NULL), VP_OK);
     close_trace(trace, NULL);
-    CHECK_INT(check_file(path, &f).steps, 2);
+    CHECK_INT(check_file(o.path, &f).steps, 2);
     CHECK(find(&f, NULL, "ProfilerStep#3", 0) && find(&f, NULL, "ProfilerStep#3", 0)->ns == 1234567);
     CHECK(strstr(f.text, "\"ts\": 0.020, \"dur\": 1234.567") != NULL);
     forget(&f);
 }
 /* The disk is full from the start, or later: the error is kept, and only existing files remain. */
 static void test_full_disk(void) {
-    char *path = in_folder("full.json");
-    vp_torch_trace_options o = options_for(path);
+    vp_torch_trace_options o = options_for(in_folder("full.json"));
     vp_trace *trace = NULL;
     vp_trace_run run;
     vp_error error;
@@ -800,16 +789,16 @@ static void test_full_disk(void) {
     vp_result result = VP_OK;
     check_case("full disk");
     if (access("/dev/full", W_OK) == 0) {
-        CHECK_INT(symlink("/dev/full", path), 0); /* a device is written directly */
+        CHECK_INT(symlink("/dev/full", o.path), 0); /* a device is written directly */
         CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_ERR_WRITE);
         CHECK(strstr(error.text, "No space left") != NULL && !unfinished_files());
-        CHECK_INT(unlink(path), 0);
+        CHECK_INT(unlink(o.path), 0);
     }
     CHECK_INT(getrlimit(RLIMIT_FSIZE, &before), 0);
     little = before;
     little.rlim_cur = 200000;
     signal(SIGXFSZ, SIG_IGN);
-    write_text(path, "old");
+    write_text(o.path, "old");
     CHECK_INT(vp_torch_trace_open(&o, &trace, &error), VP_OK);
     CHECK_INT(setrlimit(RLIMIT_FSIZE, &little), 0);
     for (int step = 0; step < 20 && result == VP_OK; step++) {
@@ -823,7 +812,7 @@ static void test_full_disk(void) {
     setrlimit(RLIMIT_FSIZE, &before);
     vp_torch_trace_free(trace);
     {
-        char *text = check_read(path, NULL);
+        char *text = check_read(o.path, NULL);
         CHECK_TEXT(text, "old");
         free(text);
     }
