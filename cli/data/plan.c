@@ -348,15 +348,19 @@ static char *id_of_sample(const struct model *model, const struct dataset *set, 
 }
 /* Complains if a data set's samples are not those of the first. Returns 0 or an exit code. */
 static int check_same_ids(const struct model *model, const struct dataset *first, const struct dataset *set) {
-    int same = set->count == first->count;
-    for (size_t i = 0; i < set->count && same && set != first; i++) {
+    int code = 0;
+    if (set->count != first->count)
+        return complain(EXIT_INPUT, "--knob: %s has %zu samples, %s %zu; expected the same ids in the same order",
+                        first->path, first->count, set->path, set->count);
+    for (size_t i = 0; i < set->count && !code && set != first; i++) {
         char *one = id_of_sample(model, first, i), *other = id_of_sample(model, set, i);
-        same = one && other && !strcmp(one, other);
+        if (!one || !other) code = EXIT_INPUT;
+        else if (strcmp(one, other))
+            code = complain(EXIT_INPUT, "--knob: %s has id %.80s where %s has %.80s; expected the same ids in the same "
+                                        "order", first->path, one, set->path, other);
         FREE_ALL(one, other);
     }
-    return same ? 0
-                : complain(EXIT_INPUT, "--knob: %s and %s must have the same ids in the same order", first->path,
-                           set->path);
+    return code;
 }
 
 /* ---- a policy */
@@ -370,6 +374,7 @@ static int read_choices(const struct model *model, const struct plan *plan, stru
     const char *path = plan->settings.choices_file;
     struct choice_config *configs = resize(NULL, plan->configuration_count + 1, sizeof *configs);
     char **ids = zeroed(set->count + 1, sizeof *ids);
+    size_t lacking = 0;
     int code = 0;
     *choices = (struct choices){ids, set->count, configs, plan->configuration_count, NULL, NULL, 0};
     for (size_t c = 0; c < plan->configuration_count; c++)
@@ -377,10 +382,17 @@ static int read_choices(const struct model *model, const struct plan *plan, stru
     for (size_t i = 0; i < set->count && !code; i++)
         if (!(ids[i] = id_of_sample(model, set, i))) code = EXIT_INPUT;
     if (!code) code = choices_read(path, choices);
-    for (size_t i = 0; i < set->count && !code; i++)
-        if (choices->of[i] < 0)
+    for (size_t i = 0; i < set->count && !code; i++) {
+        if (choices->of[i] >= 0) continue;
+        choices->of[i] = choices->of[set->count]; /* static, if there is a line for it */
+        lacking++;
+        if (choices->of[i] < 0 || lacking == set->count)
             code = complain(EXIT_INPUT, "--choices: %s: sample %.80s has no line; all samples of the sweep need one",
                             path, ids[i]);
+    }
+    if (lacking && !code)
+        print_note("vlmprof: --choices: %zu of %zu samples have no line: they run under the static configuration\n",
+                   lacking, set->count);
     for (size_t i = 0; i < set->count; i++) free(ids[i]);
     FREE_ALL(configs, ids);
     return code;
@@ -461,7 +473,8 @@ static void become_policy(struct plan *plan, const struct choices *choices) {
 static int plan_choose(const struct model *model, struct plan *plan) {
     struct choices choices;
     if (plan->set_count > 1)
-        return complain(EXIT_USAGE, "--choices needs a single --data file: its lines name samples by id");
+        return complain(EXIT_USAGE, "--choices needs a single --data file: a --knob with a file for each value cannot "
+                                    "be chosen per sample; fix it, such as policy --at NAME=VALUE");
     const int code = read_choices(model, plan, &choices);
     if (!code) become_policy(plan, &choices);
     FREE_ALL(choices.of, choices.overhead_ms);

@@ -194,12 +194,18 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         add_luck(luck, report->data->sample_count, &line);
         text_add_string(&line, lookup->gain_low > 0 && !(lookup->mix_gain_low > 0)
                                    ? ". The lookup does not reliably beat the random mix." : ".");
+        if (report->settings->options.budget == VP_POLICY_MEAN && lookup->mean_ms > 1.01 * part->budget_ms)
+            text_add_format(&line, " On held-out samples, it takes a mean of %s ms, more than the budget.",
+                            number_short(lookup->mean_ms).text);
     }
     if (oracle->feasible && !first->feasible && report->data->config_count > 1)
         text_add_string(&line, " No single configuration meets the budget; static is the fastest.");
     text_list_take(verdict, line.data);
+    if (isnan(part->same_ms.value) && lookup && lookup->gain > 0 && report->settings->options.budget == VP_POLICY_MEAN)
+        text_list_add(verdict, "The lookup saves no time: within the best static's mean of %s ms, it is less accurate.",
+                      number_short(first->mean_ms).text);
     if (part->same_ms.value < first->mean_ms)
-        text_list_add(verdict, "For the accuracy of the best static, the lookup needs a mean of %s ms instead of %s: "
+        text_list_add(verdict, "To match the best static's accuracy, the lookup needs a mean of %s ms instead of %s: "
                                "%s %% less%s.",
                       number_short(part->same_ms.value).text, number_short(first->mean_ms).text,
                       number_estimate(-100 / first->mean_ms, part->same_ms.value - first->mean_ms,
@@ -254,15 +260,15 @@ static int judge_knobs(const struct policy_report *report, struct text_list *ver
 static void add_notes(const struct policy_report *report, struct text_list *notes) {
     const struct policy_data *data = report->data;
     if (data->failed)
-        text_list_add(notes, "%zu of %zu points failed or have no score, and count as wrong; the oracle avoids them",
+        text_list_add(notes, "%zu of %zu points failed and are scored as wrong; the oracle never picks one",
                       data->failed, data->config_count * data->sample_count);
     if (knobs_are_loaded(&data->results->files[data->configs[0]].knobs))
         text_list_add(notes, "under load, a request waits for others, so times of policies, which mix "
                              "configurations, are estimates");
     if (data->dropped)
-        text_list_add(notes, "%zu samples are excluded, because a configuration lacks them", data->dropped);
+        text_list_add(notes, "excluded samples, because a configuration lacks them or their score: %zu", data->dropped);
     if (data->sample_count < SAMPLES_ENOUGH)
-        text_list_add(notes, "%zu sample%s: too few for a table that generalizes", data->sample_count,
+        text_list_add(notes, "%zu sample%s: too few to fit a table that will generalize", data->sample_count,
                       plural_s((int64_t)data->sample_count));
     for (size_t f = 0; f < data->field_count; f++) {
         size_t unknown = 0;

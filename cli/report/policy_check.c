@@ -36,7 +36,7 @@ static int find_sides(const struct policy_report *report, const struct policy_da
 static double half(vp_estimate estimate) { return (estimate.high - estimate.low) / 2; }
 /* Kept: more accurate than static, and neither this gain nor the time is significantly worse than promised. */
 static int judge(struct policy_check *check, const struct policy_data *made, const size_t found[SIDES],
-                 vp_estimate promised) {
+                 vp_estimate promised, double static_ms) {
     const size_t n = made->sample_count, bytes = vp_bounded_scratch_bytes(n);
     void *scratch = resize(NULL, bytes, 1);
     double *of[2 * SIDES], *values = resize(NULL, 2 * SIDES * n, sizeof *values); /* scores, times */
@@ -66,12 +66,13 @@ static int judge(struct policy_check *check, const struct policy_data *made, con
     check->samples = (int64_t)n;
     check->gain = (vp_estimate){100 * gain.estimate, 100 * gain.low, 100 * gain.high};
     check->more_ms = (vp_estimate){more.estimate, more.low, more.high};
+    check->most_ms *= check->mean_ms[STATIC] / static_ms; /* the machine may be faster or slower than in the sweep */
+    const double most_ms = check->most_ms + SLOWER * check->mean_ms[STATIC];
     const double lacks = promised.value - check->gain.value, effect = fmax(check->gain.value, promised.value);
     if (!(check->gain.high > 0) || lacks > hypot(half(check->gain), half(promised)))
         check->verdict = "not kept, because it gains less";
-    else if (!(more.low <= check->most_ms + SLOWER * check->mean_ms[STATIC]))
-        check->verdict = "not kept, because it takes longer";
-    else check->verdict = check->gain.low > 0 ? "kept" : "undecided";
+    else if (!(more.low <= most_ms)) check->verdict = "not kept, because it takes longer";
+    else check->verdict = check->gain.low > 0 && more.estimate <= most_ms ? "kept" : "undecided";
     if (*check->verdict == 'u' && effect > 0)
         check->needed = ceil(POWER * (double)n * pow(half(check->gain) / effect, 2));
     return 0;
@@ -87,8 +88,8 @@ static void add_words(struct policy_report *report, const struct policy_data *ma
     if (check->needed > 0) snprintf(needed, sizeof needed, " (%.0f samples would probably decide)", check->needed);
     text_list_add(&report->verdict,
                   "The promise is %s%s: over %lld measured samples, the policy gains %s points over the best single "
-                  "configuration, %s (promised: %s; %.4f instead of %.4f), and takes a mean of %s ms more (promised: "
-                  "at most %s; %s instead of %s).",
+                  "configuration, %s (promised: %s; %.4f instead of %.4f), and takes %s ms more on average (promised, "
+                  "at this speed of static: at most %s; %s instead of %s).",
                   check->verdict, needed, (long long)check->samples, number_of_estimate(check->gain).text,
                   report_full_name(report->data->results, best, name), number_of_estimate(promise->beats_static).text,
                   check->accuracy[AS_RUN], check->accuracy[STATIC], number_of_estimate(check->more_ms).text,
@@ -103,7 +104,7 @@ static void add_words(struct policy_report *report, const struct policy_data *ma
                           ? "if the choices were fitted to their answers, the gain is too high; check on others"
                           : "choices.jsonl has the choices of tables that were fitted without the sample");
     if (made->failed)
-        text_list_add(&report->notes, "--check: %zu of the points failed and count as wrong", made->failed);
+        text_list_add(&report->notes, "--check: %zu of the points failed and are scored as wrong", made->failed);
     if (strncmp(fixed->path, run->path, folder) || strchr(run->path + folder, '/'))
         text_list_add(&report->notes, "--check: static and policy were measured in two sweeps, so drift of the machine "
                                       "between them counts as a difference");
@@ -123,7 +124,7 @@ int policy_check_make(struct policy_report *report, const struct results *measur
         report->check.most_ms = fmax(report->check.most_ms, part->budget_ms - part->rows->row.mean_ms);
     int code = policy_data_read(measured, measured->groups, &settings, &made);
     if (!code) code = find_sides(report, &made, found);
-    if (!code) code = judge(&report->check, &made, found, promise->beats_static);
+    if (!code) code = judge(&report->check, &made, found, promise->beats_static, part->rows->row.mean_ms);
     if (!code) add_words(report, &made, found, promise);
     policy_data_free(&made);
     return code;

@@ -27,7 +27,12 @@ static int by_id(const void *left, const void *right) {
     const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
 }
-/* The ids of the samples that every configuration has, and some configuration answered. */
+/* Returns 1 if the sample was measured, but has no score. A file without any accuracy is another matter. */
+static int lacks_score(const struct result_file *file, int64_t id) {
+    const size_t row = result_row(file, id);
+    return row < file->count && isfinite(file->accuracy) && !isfinite(result_at(file, COLUMN_ACCURACY, row));
+}
+/* The ids of the samples that every configuration has, with a score unless it failed. */
 static void find_samples(struct policy_data *data) {
     size_t all = 0, most = 0;
     for (size_t c = 0; c < data->config_count; c++) most += file_of(data, c)->count;
@@ -41,7 +46,8 @@ static void find_samples(struct policy_data *data) {
         if (!most || data->ids[i] != data->ids[most - 1]) data->ids[most++] = data->ids[i];
     for (size_t i = 0; i < most; i++) {
         size_t c = 0;
-        while (c < data->config_count && has_sample(file_of(data, c), data->ids[i], most)) c++;
+        while (c < data->config_count && has_sample(file_of(data, c), data->ids[i], most)
+               && !lacks_score(file_of(data, c), data->ids[i])) c++;
         if (c == data->config_count) data->ids[data->sample_count++] = data->ids[i];
     }
     data->dropped = most - data->sample_count;

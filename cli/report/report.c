@@ -180,7 +180,7 @@ static void warn_of_units(struct report *report) {
     }
     for (size_t i = 0, known = 0; i < report->results->count && report->settings.percentile <= 50 && !known; i++)
         if ((known = (size_t)report->results->files[i].is_policy) != 0)
-            text_list_add(&report->warnings, "a policy's P50 hides its slow requests: compare means (--csv)");
+            text_list_add(&report->warnings, "a policy's P50 hides its slow requests; compare means instead (--csv)");
     if (wrong)
         text_list_add(&report->warnings, "vision, prefill and decode add up to %.3g times T_total in %zu of %zu "
                                          "configurations: check that all times are in ms",
@@ -491,6 +491,8 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
             text_list_add(&report->findings, "%s", lists[decided].items[i]);
         text_list_free(&lists[decided]);
     }
+    if (tradeoff->knobs.knob_count > 1 && tradeoff->accuracy)
+        text_list_add(&report->findings, "these are averages over the other knobs; the front can differ");
     free(low);
 }
 static void find_pruning(struct report *report, const struct tradeoff *tradeoff, const struct pruned_rows *rows) {

@@ -649,7 +649,7 @@ static void write_gains(struct document *document, const struct report *report, 
         else text_list_add(table, "unbounded"); /* the latency may be unchanged */
     }
     if (is_any_free)
-        document_text(document, BLOCK_LINE, "-: the next level took no more time, so there are no points per ms%s",
+        document_text(document, BLOCK_LINE, "-: the next level was not slower, so points per ms is undefined%s",
                       is_measured_busy(report) ? "; these times come from a busy machine, which can hide the cost"
                                                : "");
 }

@@ -43,7 +43,7 @@ struct vp_model_config;
         .list = "top_k_list", .option = "top_k", .in_config = offsetof(vp_model_config, top_k)) \
     ROW(BLOCKS, "num_active_blocks", "decoder blocks that run", \
         ({"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, \
-          "decoder blocks that run (default: all)", OF_ENGINE},), \
+          "decoder blocks that run: the first N, or by importance (default: all)", OF_ENGINE},), \
         ({"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, \
           "decoder blocks that run: the first N, or by importance (default: all)", OF_ENGINE}, \
          {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index", \

@@ -1054,6 +1054,8 @@ static void group_results(struct results *results) {
                     text_add_format(&same, "%s%.100s", k ? ", " : " (they differ in ", differ.items[k]);
                 if (differ.count) text_add_string(&same, "; that is not a knob: see vlmprof help library, or sweep "
                                                          "--knob)");
+                else if (!knob_values_are_same(&results->files[i].knobs, &results->files[kept - 1].knobs))
+                    text_add_string(&same, " (they run different blocks; report them separately, or compare them)");
                 text_list_free(&differ);
             }
             result_file_free(&results->files[i]);

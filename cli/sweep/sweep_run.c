@@ -118,8 +118,8 @@ static int sweep_open(struct sweep *sweep) {
     }
     sweep->done_before = sweep->done;
     if (!code && sweep->done)
-        print_note("vlmprof: %zu of %zu points were measured before%s\n", sweep->done, sweep->point_count,
-                   sweep->done < sweep->point_count ? ": going on"
+        print_note("vlmprof: %zu of %zu points are already measured%s\n", sweep->done, sweep->point_count,
+                   sweep->done < sweep->point_count ? ": resuming"
                                                     : "; for new measurements, use another --output_dir");
     return !code && !is_same_grid(sweep) ? write_head(sweep) : code;
 }

@@ -96,7 +96,7 @@ static void test_policy(void) {
     end[1] = 0;
     write_text(in_folder("turns/journal.jsonl"), text);
     free(text);
-    EXITS(cli(GRID "--choices %F/mine.v2.jsonl --output_dir %F/turns"), 0, err, "points were measured before: going on");
+    EXITS(cli(GRID "--choices %F/mine.v2.jsonl --output_dir %F/turns"), 0, err, "points are already measured: resuming");
     check_policy(in_folder("turns/policy-mine.v2.json"));
     write_choices(SAMPLES, "");
     check_case("choices: commands that read it beside the grid");
