@@ -16,7 +16,7 @@ demo=$work/copy/build/demo
 rm -r "$demo/report" "$demo"/*imgsize*.json && head -n 9 "$demo/journal.jsonl" >"$work/journal" && mv "$work/journal" "$demo/journal.jsonl" && echo mine >"$demo/model.json"
 check "make demo goes on" "${demo_of_copy[@]}"
 cp "$work/out" "$work/on"
-check "it says from where" grep -qE "^vlmprof: [1-9][0-9]* of 24 points were measured before: going on" "$work/on"
+check "it says from where" grep -qE "^vlmprof: [1-9][0-9]* of 24 points are already measured: resuming" "$work/on"
 check "make demo starts again" "${demo_of_copy[@]}"
 cp "$work/out" "$work/demo"
 check "and measures all" grep -q "24 points (24 measured now" "$work/demo"

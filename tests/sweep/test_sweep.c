@@ -188,7 +188,7 @@ static void test_damage(void) {
     free(journal);
     RUNS(0, LOUD "--output_dir %F/loud");
     SAYS("loud/journal.jsonl: the last line is cut off and skipped");
-    SAYS(" points were measured before");
+    SAYS(" points are already measured");
     remove_folder(in_folder("loud"));
     check_case("merge does not silently drop points");
     journal = check_read(in_folder("out/journal.jsonl"), &bytes);
