@@ -30,7 +30,7 @@ static int by_id(const void *left, const void *right) {
 /* Returns 1 if the sample was measured, but has no score. A file without any accuracy is another matter. */
 static int lacks_score(const struct result_file *file, int64_t id) {
     const size_t row = result_row(file, id);
-    return row < file->count && isfinite(file->accuracy) && !isfinite(result_at(file, COLUMN_ACCURACY, row));
+    return row < file->count && file->columns[COLUMN_ACCURACY] && !isfinite(result_at(file, COLUMN_ACCURACY, row));
 }
 /* The ids of the samples that every configuration has, with a score unless it failed. */
 static void find_samples(struct policy_data *data) {

@@ -85,6 +85,9 @@ static void test_policy(void) {
     EXITS(cli(GRID "--choices %F/mine.v2.jsonl --output_dir %F/turns --plan"), 0, out, "2 configurations, 8 points");
     EXITS(cli(GRID "--choices %F/mine.v2.jsonl --output_dir %F/turns"), 0, err, "2 configurations, 8 points (8 measured now, 0 failed)");
     check_policy(in_folder("turns/policy-mine.v2.json"));
+    write_choices(SAMPLES - 1, more);
+    EXITS(cli(GRID "--choices %F/mine.v2.jsonl --output_dir %F/x --plan"), 0, err, "1 of 4 samples have no line: they run under the static configuration");
+    write_choices(SAMPLES, more);
     snprintf(more, sizeof more, "turns/%s", NAMES[1]);
     if (CHECK(load(&d, in_folder(more))))
         for (uint32_t i = 0; i < SAMPLES; i++)

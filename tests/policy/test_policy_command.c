@@ -9,7 +9,7 @@
 
 enum { SAMPLES = 300 };
 /* What a file of one configuration is made of. */
-typedef struct made { const char *tier; int top_k, samples, failed, lacks_kind, all_right; double ms; const char *head; int is_policy; } made;
+typedef struct made { const char *tier; int top_k, samples, failed, unscored, lacks_kind, all_right; double ms; const char *head; int is_policy; } made;
 static int is_hard(int sample) { return sample % 3 == 0; }
 static void write_file_of(const char *into, made m) {
     char path[700];
@@ -24,8 +24,8 @@ static void write_file_of(const char *into, made m) {
         const double ms = (m.is_policy && is_hard(i) ? 4 * m.ms : m.ms) + 0.01 * ((i * 37) % 100);
         fprintf(f, "%s{\"sample_id\": %d, \"status\": \"%s\", ", i ? ",\n" : "", i, i < m.failed ? "failed" : "ok");
         if (i >= m.failed)
-            fprintf(f, "\"accuracy\": %d, \"T_total\": %.4f, \"T_LLM_prefill\": %.4f, \"T_LLM_decode\": 1, \"actual_image_size\": [336, %d], ",
-                    m.all_right || !is_hard(i) || m.ms > 100, ms, ms - 1, 336 * (1 + i % 2));
+            fprintf(f, "%s%d, \"T_total\": %.4f, \"T_LLM_prefill\": %.4f, \"T_LLM_decode\": 1, \"actual_image_size\": [336, %d], ",
+                    i >= m.samples - m.unscored ? "\"accuracy\": null, \"level\": " : "\"accuracy\": ", m.all_right || !is_hard(i) || m.ms > 100, ms, ms - 1, 336 * (1 + i % 2));
         fprintf(f, "\"metadata\": {\"id\": \"q%d\"", i);
         if (i >= m.lacks_kind) fprintf(f, ", \"kind\": \"%s\"", is_hard(i) ? "hard" : "easy");
         fprintf(f, ", \"number\": %d}}", i);
@@ -145,9 +145,9 @@ static void test_words(void) {
     CHECK_INT(system("mkdir -p \"$TEST_FOLDER/holes\" \"$TEST_FOLDER/one\""), 0);
     write_file_of("holes", (made){.tier = "low", .top_k = 2, .samples = SAMPLES, .lacks_kind = 7, .ms = 50});
     write_file_of("holes", (made){.tier = "high", .top_k = 8, .samples = SAMPLES, .failed = 3, .lacks_kind = 7, .ms = 200});
-    write_file_of("holes", (made){.tier = "high", .top_k = 4, .samples = SAMPLES - 20, .lacks_kind = 7, .ms = 190});
+    write_file_of("holes", (made){.tier = "high", .top_k = 4, .samples = SAMPLES - 20, .lacks_kind = 7, .ms = 190, .unscored = 5});
     CHECK_INT(run("policy %%F/holes --budget_ms 150 --by kind"), 0);
-    CHECK(strstr(last.out, "3 of 840 points failed") && strstr(last.out, "their score: 20") && strstr(last.out, "7 records lack kind"));
+    CHECK(strstr(last.out, "3 of 825 points failed") && strstr(last.out, "their score: 25") && strstr(last.out, "7 records lack kind"));
     CHECK(strstr(last.out, "kind unknown"));
     check_case("no field of that name, one configuration, a budget below the fastest");
     check_refused(run("policy %%F/two --budget_ms 120 --by colour"), 2, "the records' metadata have id, kind, number");
