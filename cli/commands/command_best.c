@@ -200,10 +200,6 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
     FREE_ALL(accuracy, places);
     return found;
 }
-static void add_answer_options(struct text_buffer *out, const struct result_file *file) {
-    if (file->max_new_tokens > 0) text_add_format(out, " --max_new_tokens %lld", (long long)file->max_new_tokens);
-    if (file->ignore_eos > 0) text_add_string(out, " --ignore_eos");
-}
 /* Adds the option of `vlmprof run` that sets a knob, unless the value is the default. */
 static void add_knob_option(struct text_buffer *out, const struct knob_values *knobs, int knob) {
     const struct knob_value *value = &knobs->of[knob];
@@ -238,7 +234,8 @@ static char *options_text(const struct result_file *file) {
         if (!is_size || !has_size) add_knob_option(&out, &file->knobs, knob);
         has_size |= is_size;
     }
-    add_answer_options(&out, file);
+    if (file->max_new_tokens > 0) text_add_format(&out, " --max_new_tokens %lld", (long long)file->max_new_tokens);
+    if (file->ignore_eos > 0) text_add_string(&out, " --ignore_eos");
     return out.data;
 }
 static void print_cached(const struct result_file *file) {

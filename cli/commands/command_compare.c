@@ -321,10 +321,6 @@ static void widen_by_batches(const struct comparison_job *job, const struct comp
     comparison->p_equivalence = fmin(1, 2 * batches.p_equivalence);
     comparison->verdict = batches.verdict;
 }
-static int is_under_load(const struct comparison_job *job, const struct compared_row *row) {
-    const struct result_pair *pair = row->pair ? row->pair : job->pairs;
-    return knobs_are_loaded(&pair->before->knobs) || knobs_are_loaded(&pair->after->knobs);
-}
 /* Returns 1 if the values can be compared; *comparison, with an interval at 1 - alpha, and row->reason are set. */
 static int can_compare(const struct comparison_job *job, struct compared_row *row, size_t count, double alpha,
                        vp_comparison *comparison) {
@@ -353,7 +349,9 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
                            margin_of(job, row), alpha, &row->correlation_time, comparison)
         != VP_OK)
         return 0;
-    if (by_ratio && is_under_load(job, row)) widen_by_batches(job, row, count, alpha, comparison);
+    const struct result_pair *pair = row->pair ? row->pair : job->pairs;
+    if (by_ratio && (knobs_are_loaded(&pair->before->knobs) || knobs_are_loaded(&pair->after->knobs)))
+        widen_by_batches(job, row, count, alpha, comparison);
     if (!isfinite(comparison->low))
         row->reason = by_ratio ? "all ratios are equal: no interval, only a sign test"
                                : "all differences are equal and the metric's range is unknown: only a sign test";

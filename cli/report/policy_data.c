@@ -18,19 +18,16 @@ enum { NUMBERS_LEAST = 8 }; /* a field of numbers with fewer values is one of ca
 static const struct result_file *file_of(const struct policy_data *data, size_t config) {
     return &data->results->files[data->configs[config]];
 }
-/* Returns 1 if the file has an outcome of the sample: an answer with its time, or a failure. A file that has as many
+/* Returns 1 if the file has an outcome of the sample: an answer with its time and score, or a failure. A file that has as many
  * rows as there are samples lacks only failed ones. */
 static int has_sample(const struct result_file *file, int64_t id, size_t all) {
-    return file->row_count >= all || result_row(file, id) < file->count;
+    const size_t row = result_row(file, id);
+    if (row >= file->count) return file->row_count >= all;
+    return !file->columns[COLUMN_ACCURACY] || isfinite(result_at(file, COLUMN_ACCURACY, row));
 }
 static int by_id(const void *left, const void *right) {
     const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
-}
-/* Returns 1 if the sample was measured, but has no score. A file without any accuracy is another matter. */
-static int lacks_score(const struct result_file *file, int64_t id) {
-    const size_t row = result_row(file, id);
-    return row < file->count && file->columns[COLUMN_ACCURACY] && !isfinite(result_at(file, COLUMN_ACCURACY, row));
 }
 /* The ids of the samples that every configuration has, with a score unless it failed. */
 static void find_samples(struct policy_data *data) {
@@ -46,8 +43,7 @@ static void find_samples(struct policy_data *data) {
         if (!most || data->ids[i] != data->ids[most - 1]) data->ids[most++] = data->ids[i];
     for (size_t i = 0; i < most; i++) {
         size_t c = 0;
-        while (c < data->config_count && has_sample(file_of(data, c), data->ids[i], most)
-               && !lacks_score(file_of(data, c), data->ids[i])) c++;
+        while (c < data->config_count && has_sample(file_of(data, c), data->ids[i], most)) c++;
         if (c == data->config_count) data->ids[data->sample_count++] = data->ids[i];
     }
     data->dropped = most - data->sample_count;

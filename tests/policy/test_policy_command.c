@@ -25,7 +25,8 @@ static void write_file_of(const char *into, made m) {
         fprintf(f, "%s{\"sample_id\": %d, \"status\": \"%s\", ", i ? ",\n" : "", i, i < m.failed ? "failed" : "ok");
         if (i >= m.failed)
             fprintf(f, "%s%d, \"T_total\": %.4f, \"T_LLM_prefill\": %.4f, \"T_LLM_decode\": 1, \"actual_image_size\": [336, %d], ",
-                    i >= m.samples - m.unscored ? "\"accuracy\": null, \"level\": " : "\"accuracy\": ", m.all_right || !is_hard(i) || m.ms > 100, ms, ms - 1, 336 * (1 + i % 2));
+                    i >= m.samples - m.unscored ? "\"accuracy\": null, \"level\": " : "\"accuracy\": ",
+                    m.all_right || !is_hard(i) || m.ms > 100, ms, ms - 1, 336 * (1 + i % 2));
         fprintf(f, "\"metadata\": {\"id\": \"q%d\"", i);
         if (i >= m.lacks_kind) fprintf(f, ", \"kind\": \"%s\"", is_hard(i) ? "hard" : "easy");
         fprintf(f, ", \"number\": %d}}", i);
