@@ -18,8 +18,8 @@ enum { NUMBERS_LEAST = 8 }; /* a field of numbers with fewer values is one of ca
 static const struct result_file *file_of(const struct policy_data *data, size_t config) {
     return &data->results->files[data->configs[config]];
 }
-/* Returns 1 if the file has an outcome of the sample: an answer with its time and score, or a failure. A file that has as many
- * rows as there are samples lacks only failed ones. */
+/* Returns 1 if the file has an outcome of the sample: an answer with its time and score, or a failure. A file that has
+ * as many rows as there are samples lacks only failed ones. */
 static int has_sample(const struct result_file *file, int64_t id, size_t all) {
     const size_t row = result_row(file, id);
     if (row >= file->count) return file->row_count >= all;
