@@ -50,7 +50,7 @@ struct most_row {
     const char *verdict;
     enum verdict keeps;
     const struct result_file *file;
-    int64_t requests, enough; /* enough: to decide it, about; 0: not known */
+    int64_t requests, enough; /* enough: to decide it, about; -1: not known, or decided */
     int is_growing, looks_broken;
 };
 /* Adds the verdict on one limit. One broken limit decides, so the requests needed are those of the undecided limit that
@@ -86,7 +86,7 @@ static void judge_accuracy(struct most_row *row, double limit) {
 static void judge_steadiness(struct most_row *row) {
     for (size_t i = 0; i < row->file->load_count; i++) row->is_growing |= row->file->loads[i].is_growing > 0;
     if (row->is_growing && row->keeps == KEPT) row->keeps = OPEN;
-    if (row->keeps != OPEN || row->enough == INT64_MAX) row->enough = 0;
+    if (row->keeps != OPEN || row->enough == INT64_MAX || !row->enough) row->enough = -1;
     row->verdict = VERDICTS[row->keeps];
 }
 /* Judges a configuration under load by --budget_ms and --min_accuracy, by the rule of --most. */
@@ -102,11 +102,11 @@ static void judge_budget(struct most_row *row, const struct result_file *file,
 static void undecided_text(const struct most_row *row, char out[LINE_BYTES]) {
     const int is_loaded = knobs_are_loaded(&row->file->knobs);
     const double runs = (double)row->file->num_runs_per_sample * (double)row->enough / (double)row->requests;
-    if (row->is_growing || !row->enough)
+    if (row->is_growing || row->enough < 0)
         snprintf(out, LINE_BYTES, "undecided: %s",
                  row->is_growing ? "the queue grew until the end" : "a limit is too close to what was measured");
     else
-        snprintf(out, LINE_BYTES, "undecided: about %lld %s, but you have %lld (--num_%s %.0f)",
+        snprintf(out, LINE_BYTES, "undecided: needs about %lld %s; you have %lld (--num_%s %.0f)",
                  (long long)row->enough, is_loaded ? "requests" : "samples", (long long)row->requests,
                  is_loaded ? "runs_per_sample" : "samples", is_loaded ? ceil(runs) : (double)row->enough);
 }
@@ -115,7 +115,8 @@ static void undecided_text(const struct most_row *row, char out[LINE_BYTES]) {
 struct pick {
     size_t config, runner_up;
     int has_runner_up, is_tied;             /* with the runner-up: see is_tie */
-    double within, within_low, within_high; /* the share and its 95 % interval */
+    size_t undecided;                       /* configurations */
+    vp_bounded_interval within;             /* the share and its 95 % interval */
     size_t within_of, within_samples;       /* requests, and the samples that they are of */
 };
 /* The share of requests within the budget: over samples, the mean of each one's share. For T_total, and under load,
@@ -128,7 +129,6 @@ static void share_within(const struct results *results, const struct tradeoff *t
     const int by_run = runs && file->run_at[file->count];
     const double *values = tradeoff->latency + pick->config * tradeoff->sample_count;
     double *shares = resize(NULL, file->count + tradeoff->sample_count, sizeof *shares);
-    vp_bounded_interval interval;
     size_t samples = 0;
     for (size_t i = 0; i < (by_run ? file->count : tradeoff->sample_count); i++) {
         const size_t first = by_run ? file->run_at[i] : i, after = by_run ? file->run_at[i + 1] : i + 1;
@@ -137,10 +137,7 @@ static void share_within(const struct results *results, const struct tradeoff *t
         if (after > first) shares[samples++] = hits / (double)(after - first);
         pick->within_of += after - first;
     }
-    interval = accuracy_interval((struct score_range){0, 1, 1}, NULL, shares, samples);
-    pick->within = interval.mean;
-    pick->within_low = interval.low;
-    pick->within_high = interval.high;
+    pick->within = accuracy_interval((struct score_range){0, 1, 1}, NULL, shares, samples);
     pick->within_samples = samples;
     free(shares);
 }
@@ -173,26 +170,21 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
     size_t *places = resize(NULL, tradeoff->config_count, sizeof *places), count = 0;
     struct most_row row;
     uint32_t best;
+    memset(pick, 0, sizeof *pick);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         judge_budget(&row, &results->files[tradeoff->group->paired[i]], settings);
+        pick->undecided += row.keeps == OPEN;
         if (row.keeps != KEPT) continue;
         places[count] = i;
         latency[count] = tradeoff->at_latency[i];
         accuracy[count++] = tradeoff->at_accuracy[i];
     }
     int found = vp_pareto_best(latency, accuracy, count, settings->budget, settings->min_accuracy, &best) == VP_OK;
-    memset(pick, 0, sizeof *pick);
     if (found) {
         pick->config = least_experts(results, tradeoff, settings->budget, places[best]);
-        size_t others = 0;
-        for (size_t i = 0; i < count; i++) {
-            if (places[i] == pick->config) continue;
-            places[others] = places[i];
-            latency[others] = latency[i];
-            accuracy[others++] = accuracy[i];
-        }
+        for (size_t i = 0; i < count; i++) if (places[i] == pick->config) latency[i] = 1 + 2 * settings->budget;
         pick->has_runner_up =
-            vp_pareto_best(latency, accuracy, others, settings->budget, settings->min_accuracy, &best) == VP_OK;
+            vp_pareto_best(latency, accuracy, count, settings->budget, settings->min_accuracy, &best) == VP_OK;
         if (pick->has_runner_up) pick->runner_up = places[best];
         pick->is_tied = pick->has_runner_up && is_tie(tradeoff, pick->config, pick->runner_up);
         share_within(results, tradeoff, settings, pick);
@@ -258,9 +250,9 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
     print_plain("  %-4s        %s ms%s%s\n", of,
                 number_estimate(1, point->latency, point->latency_low, point->latency_high).text,
                 no_interval_text(tradeoff, settings->percentile, few)[0] ? "; " : "", few);
-    print_plain("  budget      %s %% of %zu %s (%zu samples) within it [%s, %s]", number_percent(pick->within).text,
+    print_plain("  budget      %s %% of %zu %s (%zu samples) within it [%s, %s]", number_percent(pick->within.mean).text,
                 pick->within_of, pick->within_of == pick->within_samples ? "requests" : "timed requests",
-                pick->within_samples, number_percent(pick->within_low).text, number_percent(pick->within_high).text);
+                pick->within_samples, number_percent(pick->within.low).text, number_percent(pick->within.high).text);
     if (knobs_are_loaded(&file->knobs))
         print_plain("; met reliably, by the rule of --most\n");
     else if (!isfinite(point->within_budget)) print_plain("\n");
@@ -275,8 +267,9 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     number_estimate(1, second->latency, second->latency_low, second->latency_high).text,
                     pick->is_tied ? "; tied: it is unclear which of the two is faster" : "");
     else
-        print_plain("  runner-up   none: no other configuration meets the budget%s\n",
-                    isfinite(settings->min_accuracy) ? " and the accuracy" : "");
+        print_plain("  runner-up   none: no other configuration %smeets the budget%s%s\n",
+                    pick->undecided ? "reliably " : "", isfinite(settings->min_accuracy) ? " and the accuracy" : "",
+                    pick->undecided ? number_formatted("; %.0f undecided", (double)pick->undecided).text : "");
     if (file->is_policy)
         print_plain("  run it      a configuration for each request: vlmprof sweep --choices\n");
     else if (!file->is_foreign && words)
@@ -316,9 +309,9 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     }
     vp_json_key(&writer, "best");
     put_picked(&writer, results, tradeoff, pick->config);
-    put_double(&writer, "requests_within_budget", pick->within);
-    put_range(&writer, "requests_within_budget_interval", pick->within_low, pick->within_high);
-    put_int(&writer, "requests", (int64_t)pick->within_of);
+    PUT(&writer, KEY("requests_within_budget", pick->within.mean),
+        KEY_RANGE("requests_within_budget_interval", pick->within.low, pick->within.high),
+        KEY("requests", (int64_t)pick->within_of));
     vp_json_key(&writer, "runner_up");
     if (pick->has_runner_up) put_picked(&writer, results, tradeoff, pick->runner_up); else vp_json_null(&writer);
     vp_json_end_object(&writer);
@@ -328,20 +321,22 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,
                               const struct report_settings *settings) {
     size_t fastest = 0;
-    char name[80], more[64] = "", why[LINE_BYTES] = "";
+    char name[80], more[64] = "", why[LINE_BYTES] = "", none[64] = "the only configuration does not ";
+    const int is_only = tradeoff->config_count == 1;
     struct most_row row;
     for (size_t i = 1; i < tradeoff->config_count; i++)
         if (tradeoff->at_latency[i] < tradeoff->at_latency[fastest]) fastest = i;
+    if (!is_only) snprintf(none, sizeof none, "none of %zu configurations ", tradeoff->config_count);
     if (isfinite(settings->min_accuracy))
         snprintf(more, sizeof more, " with an accuracy of %.4g", settings->min_accuracy);
     const struct result_file *file = &results->files[tradeoff->group->paired[fastest]];
     judge_budget(&row, file, settings);
     if (row.keeps == OPEN) undecided_text(&row, why);
     return complain(
-        EXIT_WORK,
-        "best: none of %zu configurations %smeets %s ms at the %s of %s%s; the fastest is %s: %s ms, accuracy %.4g%s%s",
-        tradeoff->config_count, knobs_are_loaded(&file->knobs) ? "reliably " : "", number_plain(settings->budget).text,
-        percentile_text(settings->percentile), METRIC_KEYS[settings->axis], more, setting_text(file, name),
+        EXIT_WORK, "best: %s%smeet%s %s ms at the %s of %s%s; %s %s: %s ms, accuracy %.4g%s%s",
+        none, knobs_are_loaded(&file->knobs) ? "reliably " : "", is_only ? "" : "s",
+        number_plain(settings->budget).text, percentile_text(settings->percentile), METRIC_KEYS[settings->axis], more,
+        is_only ? "it is" : "the fastest is", setting_text(file, name),
         number_short(tradeoff->at_latency[fastest]).text, tradeoff->at_accuracy[fastest], why[0] ? "; " : "", why);
 }
 /* Picks a configuration of a data set. Returns the exit code. */
@@ -375,13 +370,16 @@ static int read_limits(const struct option_value *list, double limits[LIMIT_COUN
         while (which < LIMIT_COUNT && (strlen(LIMIT_NAMES[which]) != (size_t)(number - text)
                                        || strncasecmp(LIMIT_NAMES[which], text, (size_t)(number - text)) != 0))
             which++;
-        const double value = strtod(*number ? number + 1 : text, &end);
-        const int is_known = (which < LIMIT_COUNT || !*number) && value > 0 && isfinite(value);
+        double value = strtod(*number ? number + 1 : text, &end);
+        const int is_time = which != LIMIT_ACCURACY,
+                  has_unit = is_time ? !strcmp(end, "s") || !strcmp(end, "ms") : !strcmp(end, "%"),
+                  is_known = (which < LIMIT_COUNT || !*number) && value > 0 && isfinite(value) && (has_unit || !*end);
+        if (has_unit) value *= !is_time ? 0.01 : *end == 's' ? 1000 : 1;
         if (!is_known || which == LIMIT_COUNT || *number != ':' || *end)
-            return complain(EXIT_USAGE, "--limit %.60s: expected ttft:MS, e2e:MS or accuracy:SHARE, above 0%s%s%s%s",
+            return complain(EXIT_USAGE, "--limit %.60s: expected ttft:MS, e2e:MS or accuracy:SHARE, over 0%s%s%s%s%s",
                             text, is_known ? "; did you mean " : "",
                             is_known ? LIMIT_NAMES[which % LIMIT_COUNT] : "", is_known ? ":" : "",
-                            is_known ? number_plain(value).text : "");
+                            is_known ? number_formatted("%g", value).text : "", is_known ? "?" : "");
         if (isfinite(limits[which])) return complain(EXIT_USAGE, "--limit %s is given twice", LIMIT_NAMES[which]);
         limits[which] = value;
     }
@@ -389,10 +387,22 @@ static int read_limits(const struct option_value *list, double limits[LIMIT_COUN
 }
 static int by_value(const void *left, const void *right) {
     const struct most_row *a = left, *b = right;
-    if (a->keeps != b->keeps && (a->keeps == KEPT || b->keeps == KEPT)) return a->keeps == KEPT ? -1 : 1;
-    return a->value > b->value ? -1 : a->value < b->value;
+    return a->value < b->value ? -1 : a->value > b->value ? 1 : strcmp(a->configuration, b->configuration);
 }
-static int print_most(const struct options *options, const struct most_row *rows, size_t count, const char *knob,
+/* If each value has one row, and the row above the best one is broken: what to measure between them. */
+static void add_next_step(struct document *document, const struct most_row *rows, size_t count,
+                          const struct most_row *best, const char *knob) {
+    for (size_t i = 1; i < count; i++) if (!(rows[i].value > rows[i - 1].value)) return;
+    if (!best || best + 1 == rows + count || best[1].keeps != BROKEN) return;
+    const double low = best->value, high = best[1].value, middle = (low + high) / 2;
+    const int is_rate = !strcmp(knob, KNOBS[KNOB_RATE].key);
+    if (is_rate ? high > 1.02 * low : high - low >= 2)
+        document_text(document, BLOCK_LINE, "next step: measure %s %s, between %s (yes) and %s (no)", knob,
+                      number_plain(is_rate && high - low < 2 ? middle : floor(middle)).text, number_plain(low).text,
+                      number_plain(high).text);
+}
+static int print_most(const struct options *options, const struct most_row *rows, size_t count,
+                      const struct most_row *best, const char *knob, const double limits[LIMIT_COUNT],
                       const struct text_list *warnings) {
     const struct table_column columns[] = {
         {CELL(struct most_row, configuration), "configuration", "configuration"},
@@ -404,27 +414,36 @@ static int print_most(const struct options *options, const struct most_row *rows
         {CELL_ESTIMATE(struct most_row, values[LIMIT_ACCURACY]), "accuracy", "accuracy",
          .range_key = "accuracy_interval"},
         {CELL(struct most_row, verdict), "keeps_limits", "meets the limits"},
-        {CELL(struct most_row, enough), "requests_needed", NULL}};
+        {CELL(struct most_row, enough), "requests_needed", NULL, .rules = COLUMN_FROM_0}};
     const struct table table = TABLE(columns, rows, count, NULL, 0);
-    const char *percentile = percentile_text(report_settings_of(options).percentile);
+    const double at = report_settings_of(options).percentile;
+    const char *percentile = percentile_text(at);
     struct document document = {NULL, 0, NULL};
     vp_json_writer writer;
     if (!is_given(options, "json")) {
-        struct text_buffer limits = {NULL, 0, 0};
+        struct text_buffer words = {NULL, 0, 0};
+        char text[LINE_BYTES] = "";
         for (size_t i = 0; i < opt(options, "limit")->count; i++)
-            text_add_format(&limits, " %s", opt(options, "limit")->items[i]);
-        if (rows->keeps == KEPT)
-            document_text(&document, BLOCK_LINE, "%s: the largest %s that reliably meets%s (%s of the times)",
-                          rows->configuration, knob, limits.data, percentile);
+            text_add_format(&words, " %s", opt(options, "limit")->items[i]);
+        if (isfinite(limits[LIMIT_TTFT]) || isfinite(limits[LIMIT_E2E]))
+            text_add_format(&words, " (%s of the times)", percentile);
+        if (best)
+            document_text(&document, BLOCK_LINE, "%s: the largest %s that reliably meets%s", best->configuration, knob,
+                          words.data);
         document_add_table(&document, &table);
-        document_text(&document, BLOCK_LINE, "times are %s values, with 95 %% intervals", percentile);
+        for (size_t i = 0; i < count; i++)
+            if (isfinite(rows[i].values[LIMIT_E2E].value) && !isfinite(rows[i].values[LIMIT_E2E].low))
+                snprintf(text, sizeof text, ", which need at least %zu independent %s",
+                         at < 0 ? 2 : vp_statistics_percentile_needs(at, 0.95),
+                         knobs_are_loaded(&rows[i].file->knobs) ? "requests" : "samples");
+        document_text(&document, BLOCK_LINE, "times are %s values, with 95 %% intervals%s", percentile, text);
+        add_next_step(&document, rows, count, best, knob);
         for (size_t i = 0; i < count; i++) {
-            char text[LINE_BYTES];
             if (rows[i].keeps != OPEN) continue;
             undecided_text(&rows[i], text);
             document_text(&document, BLOCK_LINE, "%s: %s", rows[i].configuration, text);
         }
-        free(limits.data);
+        free(words.data);
         return print_document(&document);
     }
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
@@ -444,7 +463,7 @@ static int most_of_group(const struct options *options, const struct results *re
                          const struct result_group *group, const struct report_settings *settings,
                          const struct text_list *warnings) {
     const char *name = text_of(options, "most");
-    struct most_row *rows = zeroed(group->count, sizeof *rows);
+    struct most_row *rows = zeroed(group->count, sizeof *rows), *best = NULL;
     double limits[LIMIT_COUNT];
     int knob = 0, code = read_limits(opt(options, "limit"), limits);
     while (knob < KNOB_COUNT && !(KNOBS[knob].key && !strcmp(KNOBS[knob].key, name))) knob++;
@@ -452,7 +471,7 @@ static int most_of_group(const struct options *options, const struct results *re
         const struct result_file *file = &results->files[group->first + i];
         struct most_row *row = &rows[i];
         row->file = file;
-        if (!numeric_knob(file, knob, &row->value)) 
+        if (!numeric_knob(file, knob, &row->value))
             code = results_complain_of_value(results, "--most", name, strlen(name), knob);
         report_full_name(results, file, row->configuration);
         judge_time(row, METRIC_TTFT, &row->values[LIMIT_TTFT], settings->percentile, limits[LIMIT_TTFT]);
@@ -462,9 +481,10 @@ static int most_of_group(const struct options *options, const struct results *re
     }
     if (!code) {
         qsort(rows, group->count, sizeof *rows, by_value);
-        code = print_most(options, rows, group->count, name, warnings);
+        for (size_t i = 0; i < group->count; i++) if (rows[i].keeps == KEPT) best = &rows[i];
+        code = print_most(options, rows, group->count, best, name, limits, warnings);
     }
-    if (!code && rows->keeps != KEPT)
+    if (!code && !best)
         code = complain(EXIT_WORK, "best: no configuration reliably meets the limits");
     free(rows);
     return code;

@@ -228,6 +228,9 @@ int policy_data_read(const struct results *results, const struct result_group *g
     for (size_t c = data->config_count = 0; c < group->paired_count; c++)
         if (settings->keeps_policies || !results->files[group->paired[c]].is_policy)
             data->configs[data->config_count++] = group->paired[c];
+    if (data->config_count && knobs_are_loaded(&file_of(data, 0)->knobs) && settings->options.budget)
+        return complain(EXIT_USAGE, "policy: --budget p95 and each use a sample's mean over its requests, but under "
+                                    "load a limit applies to single requests: use --budget mean, or vlmprof best");
     find_samples(data);
     if (!data->sample_count)
         return complain(EXIT_INPUT, "policy: no configuration answered any sample that all of them have");
