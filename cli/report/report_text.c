@@ -180,14 +180,14 @@ static void write_latencies(struct document *document, const struct report *repo
             break;
         }
         if (stages_unknown_text(report)) document_text(document, BLOCK_LINE, "%s", stages_unknown_text(report));
-        served_terms_add(document, explained, sizeof explained / sizeof *explained);
+        terms_add(document, 1, explained, sizeof explained / sizeof *explained);
         return;
     }
     if (!results->files[0].is_foreign || knob_number(&results->files[0].knobs, KNOB_TOP_K) > 0
         || knob_is_set(&results->files[0].knobs, KNOB_BLOCKS)) /* otherwise only the knobs of another engine */
         document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), active decoder blocks (b)%s",
                       results->files[0].varied >> KNOB_WEIGHTS & 1 ? ", weights" : "");
-    terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
+    terms_add(document, 0, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 /* Writes the cost of images measured by twins, and the part of it that grows with their tokens. */
 static void write_outside(struct document *document, const struct report *report) {

@@ -46,17 +46,10 @@ const char *served_meaning(int which) {
     default: return TERMS[which].meaning;
     }
 }
-const char *term_line(int which, char out[TERM_BYTES]) {
-    snprintf(out, TERM_BYTES, "%s: %s", TERMS[which].key, TERMS[which].meaning);
-    return out;
-}
-void terms_add(struct document *document, const int *which, size_t count) {
-    char line[TERM_BYTES];
-    for (size_t i = 0; i < count; i++) document_text(document, BLOCK_LINE, "%s", term_line(which[i], line));
-}
-void served_terms_add(struct document *document, const int *which, size_t count) {
+void terms_add(struct document *document, int is_served, const int *which, size_t count) {
     for (size_t i = 0; i < count; i++)
-        document_text(document, BLOCK_LINE, "%s: %s", TERMS[which[i]].key, served_meaning(which[i]));
+        document_text(document, BLOCK_LINE, "%s: %s", TERMS[which[i]].key,
+                      is_served ? served_meaning(which[i]) : TERMS[which[i]].meaning);
 }
 
 const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "launches", "flops", "bytes"};

@@ -71,7 +71,8 @@ void runs_set_unknown(struct pass_result *run); /* sets the numbers of KEPT_ROWS
     ROW(METRIC_TOKEN_ENERGY, "energy_per_token_j", "J", \
         "energy_j / output tokens, including the energy of the prompt") \
     ROW(METRIC_DELAY, "T_client_delay", "ms", \
-        "server only: time until the client sent the first byte, including connecting; no other time includes it") \
+        "server only: time until the client sent the first byte, including connecting; TTFT and T_total include it " \
+        "only under load") \
     ROW(METRIC_QUEUE, "T_queue", "ms", "server only: time in the server's queue, by its own clock")
 #define TERM_ROWS(ROW) \
     ROW(TERM_STEP, "T_decode_per_step", "ms", \
@@ -85,8 +86,10 @@ void runs_set_unknown(struct pass_result *run); /* sets the numbers of KEPT_ROWS
     ROW(METRIC_DECODE, "decode: from the first piece of the answer to the last") \
     ROW(METRIC_VISION, "vision encoder, by the server's clock") \
     ROW(METRIC_PREFILL, "prefill, by the server's clock; it may include the vision encoder") \
-    ROW(METRIC_TOTAL, "E2E, request latency: from the first byte sent to the last piece of the answer") \
-    ROW(METRIC_TTFT, "time to first token: from the first byte sent to the first piece of the answer") \
+    ROW(METRIC_TOTAL, \
+        "E2E, request latency: from the first byte sent (under load: the due time) to the answer's last piece") \
+    ROW(METRIC_TTFT, \
+        "time to first token: from the first byte sent (under load: the due time) to the answer's first piece") \
     ROW(TERM_STEP, "ITL: from one piece of the answer to the next; a piece may contain several tokens")
 /* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages start at METRIC_STAGE
  * (see stage_metric): first the ms of every stage, then one detail after another, each for every stage. */
@@ -103,15 +106,9 @@ extern const int LATENCY_TERMS[LATENCY_TERM_COUNT];
 /* The meaning of a term for a server's pass. */
 const char *served_meaning(int which);
 
-/* Writes "KEY: MEANING". */
-enum { TERM_BYTES = 200 };
-const char *term_line(int which, char out[TERM_BYTES]);
-
-/* Adds such a line for each term. */
+/* Adds a line "KEY: MEANING" for each term. */
 struct document;
-void terms_add(struct document *document, const int *which, size_t count);
-/* The same with the meanings for a server. */
-void served_terms_add(struct document *document, const int *which, size_t count);
+void terms_add(struct document *document, int is_served, const int *which, size_t count);
 
 /* Details of a stage; 0 is its ms. */
 enum { DETAIL_WALL = 1, DETAIL_DEVICE, DETAIL_LAUNCHES, DETAIL_FLOPS, DETAIL_BYTES, DETAIL_COUNT };

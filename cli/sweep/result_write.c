@@ -850,10 +850,9 @@ int summaries_print(const struct summaries *all) {
         document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
         break;
     }
-    (is_served ? served_terms_add : terms_add)(&document, explained, sizeof explained / sizeof *explained);
+    terms_add(&document, is_served, explained, sizeof explained / sizeof *explained);
     if (all->is_loaded)
-        document_text(&document, BLOCK_LINE, "under load, times are measured from when the request was due, not from "
-                                             "the first byte; vlmprof report has P95s and intervals");
+        document_text(&document, BLOCK_LINE, "vlmprof report has the P95s under load, and intervals");
     return print_document(&document);
 }
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {
