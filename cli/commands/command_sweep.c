@@ -142,7 +142,7 @@ static int sweep_report(const struct sweep *sweep) {
     char rank[64] = "";
     struct text_list warnings = {NULL, 0};
     if (interrupted) {
-        sweep_message(sweep, "interrupted");
+        sweep_message(sweep, "interrupted", "");
         return EXIT_INTERRUPTED;
     }
     if (sweep->rank.world_size > 1)

@@ -125,6 +125,13 @@ int ask_once(struct endpoint *endpoint, const struct question *question, struct 
     ask_free(&exchange);
     return code;
 }
+int is_image_missing(const struct question *question, int64_t prompt_tokens) {
+    int64_t images = 0, words = 0;
+    for (int32_t i = 0; i < question->picture_count; i++)
+        images += question->pictures[i].width_px >= 112 && question->pictures[i].height_px >= 112;
+    for (const char *at = question->request.text; *at; at++) words += *at != ' ' && (at[1] == ' ' || !at[1]);
+    return images && prompt_tokens >= 0 && prompt_tokens < words + 16 * images;
+}
 int64_t text_tokens_of(const vp_chat_usage *usage) {
     return usage->prompt_tokens >= 0 && usage->image_tokens >= 0 ? usage->prompt_tokens - usage->image_tokens : -1;
 }

@@ -44,6 +44,9 @@ int ask_once(struct endpoint *endpoint, const struct question *question, struct 
              struct sent_request *sent, char *reason, size_t capacity);
 
 /* The text tokens of the prompt: all tokens minus image tokens, if both are known; otherwise -1. */
+/* Returns 1 if the prompt has fewer tokens than its words, and 16 for each image of 112 x 112 pixels or more: models
+ * of all known families need more. */
+int is_image_missing(const struct question *question, int64_t prompt_tokens);
 int64_t text_tokens_of(const vp_chat_usage *usage);
 
 /* "usage": the server's counts, null if not reported. */

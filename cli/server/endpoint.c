@@ -180,27 +180,34 @@ const vp_family_preset *endpoint_family(struct endpoint *endpoint, char **name) 
     FREE_ALL(text, parsed.nodes);
     return family;
 }
+/* Appends "WORDSa, b". */
+static void names_text(const char *words, const struct text_list *names, struct text_buffer *out) {
+    for (size_t i = 0; i < names->count && i < NAMES_SHOWN; i++)
+        text_add_format(out, "%s%s", i ? ", " : words, names->items[i]);
+    if (names->count > NAMES_SHOWN) text_add_string(out, " ...");
+}
 /* Appends "; its models: a, b" if they are known. */
 static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     struct text_list names = {NULL, 0};
     char reason[LINE_BYTES];
-    if (endpoint_models(endpoint, &names, reason, sizeof reason) == 0 && names.count) {
-        text_add_string(out, out->bytes && out->data[out->bytes - 1] == '.' ? " Its models: " : "; its models: ");
-        for (size_t i = 0; i < names.count && i < NAMES_SHOWN; i++) {
-            text_add_string(out, i ? ", " : "");
-            text_add_string(out, names.items[i]);
-        }
-        if (names.count > NAMES_SHOWN) text_add_string(out, " ...");
-    }
+    if (endpoint_models(endpoint, &names, reason, sizeof reason) == 0)
+        names_text(out->bytes && out->data[out->bytes - 1] == '.' ? " Its models: " : "; its models: ", &names, out);
     text_list_free(&names);
 }
 /* Returns 1 if the address may be wrong, or the server down: not for errors of this system or of TLS. */
 static int is_unreachable(const char *text) {
     return strstr(text, "onnect") && !strstr(text, "emory") && !strstr(text, "SSL");
 }
-static int complain_away(const char *reason) {
-    return complain(EXIT_DEVICE, "%.600s%s", reason,
-                    is_unreachable(reason) ? "; is the server up at this address?" : "");
+int endpoint_is_down(const vp_exchange *exchange) {
+    return exchange->result == VP_ERR_DEVICE && !exchange->http_status && is_unreachable(exchange->error.text);
+}
+/* The remedy for a request without an answer; "" if there is none. */
+static const char *away_advice(const char *reason) {
+    static const char *const plain[] = {"wrong version number", "packet length", "record layer", "TLS packet"};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (strstr(reason, plain[i])) return "; does the server speak http, not https?";
+    return strstr(reason, "certificate") ? "; use --ca_file FILE with certificates to trust"
+           : is_unreachable(reason)      ? "; is the server up at this address?" : "";
 }
 int endpoint_choose_model(struct endpoint *endpoint) {
     struct text_list names = {NULL, 0};
@@ -208,20 +215,16 @@ int endpoint_choose_model(struct endpoint *endpoint) {
     char reason[LINE_BYTES];
     if (endpoint->model) return 0;
     int code = endpoint_models(endpoint, &names, reason, sizeof reason);
-    for (size_t i = 0; i < names.count && i < NAMES_SHOWN; i++) {
-        text_add_string(&text, i ? ", " : "");
-        text_add_string(&text, names.items[i]);
-    }
+    names_text("", &names, &text);
     if (!code && names.count == 1) {
         endpoint->model = copy_text(names.items[0], strlen(names.items[0]));
         print_note("vlmprof: model: %.200s, the server's only model\n", names.items[0]);
-    } else if (endpoint->is_away) code = complain_away(reason);
+    } else if (endpoint->is_away) code = complain(EXIT_DEVICE, "%.600s%s", reason, away_advice(reason));
     else if (code && code != EXIT_INTERRUPTED)
-        code = complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; the server does not list its models "
-                                    "(%.600s)", reason);
+        code = complain(EXIT_USAGE, "%.600s If it is, give --endpoint_model NAME: it does not list its models", reason);
     else if (!code)
-        code = complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; %.200s has: %.500s%s", endpoint->url,
-                        text.bytes ? text.data : "none", names.count > NAMES_SHOWN ? " ..." : "");
+        code = complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; %.200s has: %.500s", endpoint->url,
+                        text.bytes ? text.data : "none");
     text_list_free(&names);
     free(text.data);
     return code;
@@ -242,9 +245,7 @@ char *endpoint_words(struct endpoint *endpoint) {
             version = node_text(&parsed.json, vp_json_get(&parsed.json, 0, places[i].key));
         if (version) {
             hide_control_bytes(version);
-            text_add_string(&line, places[i].name);
-            text_add_string(&line, " ");
-            text_add_string(&line, version);
+            text_add_format(&line, "%s %s", places[i].name, version);
             words = line.data;
         }
         FREE_ALL(version, text, parsed.nodes);
@@ -256,19 +257,18 @@ char *endpoint_words(struct endpoint *endpoint) {
 /* Appends the remedy for a failure to its line. */
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
+    const char *advice;
     const int is_page = strstr(exchange->error.text, "a web page, not JSON") && exchange->http_status < 500;
     if (is_page) snprintf(text, sizeof text, ": is %s the server's API (.../v1)?", endpoint->url);
     else switch (exchange->http_status) {
     case 0: case 400:
         if (exchange->result == VP_ERR_MEMORY || exchange->http_status) break;
-        if (strstr(exchange->error.text, "certificate"))
-            snprintf(text, sizeof text, "; use --ca_file FILE with certificates to trust");
-        else if (exchange->result == VP_ERR_DEVICE && (exchange->sent_ns || is_unreachable(exchange->error.text)))
-            snprintf(text, sizeof text, strstr(exchange->error.text, "reset") || strstr(exchange->error.text, "Empty ")
-                                            ? "; did the server crash (see its log), or does it expect https?"
-                                        : exchange->sent_ns ? "; the server accepted the connection: is it stuck, or "
-                                                              "is --timeout_s too short?"
-                                                          : "; is the server up at this address?");
+        advice = away_advice(exchange->error.text);
+        if (strstr(exchange->error.text, "reset") || strstr(exchange->error.text, "Empty "))
+            advice = "; did the server crash (see its log), or does it expect https?";
+        else if (!*advice && exchange->sent_ns)
+            advice = "; the server accepted the connection: is it stuck, or is --timeout_s too short?";
+        if (exchange->result == VP_ERR_DEVICE || strstr(advice, "--ca_file")) snprintf(text, sizeof text, "%s", advice);
         break;
     case 401: case 403:
         text_add_string(line, "; ");

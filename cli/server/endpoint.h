@@ -55,6 +55,8 @@ int endpoint_open(struct endpoint_settings settings, const char *url, const char
 void endpoint_close(struct endpoint *endpoint);
 
 /* Returns 1 if the server is on this machine. */
+/* Returns 1 if no connection was possible: the address may be wrong, or the server down. */
+int endpoint_is_down(const vp_exchange *exchange);
 int endpoint_is_local(const struct endpoint *endpoint);
 
 /* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a message, or an exit code: 4 if the

@@ -90,8 +90,7 @@ static int run_child(const char *command, const char *log) {
 
 /* ---- its life */
 int launch_is_alive(struct launched_server *server) {
-    int status;
-    if (server->pid && waitpid(server->pid, &status, WNOHANG) == server->pid) {
+    if (server->pid && waitpid(server->pid, &server->status, WNOHANG) == server->pid) {
         kill(-server->pid, SIGKILL); /* what it left behind */
         server->pid = 0;
     }
@@ -122,6 +121,12 @@ static void add_last_lines(const char *log, char *reason, size_t capacity) {
     snprintf(reason + strlen(reason), capacity - strlen(reason), "; the end of %s: %s", log, text + from);
     free(text);
 }
+void launch_exit_text(const struct launched_server *server, const char *when, char *reason, size_t capacity) {
+    const int is_signal = WIFSIGNALED(server->status);
+    snprintf(reason, capacity, "the server exited%.300s (%s %d)", when, is_signal ? "signal" : "exit code",
+             is_signal ? WTERMSIG(server->status) : WEXITSTATUS(server->status));
+    add_last_lines(server->log, reason, capacity);
+}
 /* Returns 1 if the URL answers with a status below 500, also if it wants a key. */
 static int answers(const char *url) {
     vp_server_options options = vp_server_options_default();
@@ -145,8 +150,9 @@ int launch_wait(const struct launch_settings *settings, struct launched_server *
     const struct timespec pause = {0, POLL_NS};
     while (!interrupted) {
         if (server && !launch_is_alive(server)) {
-            snprintf(reason, capacity, "the server exited before %.200s answered", settings->ready);
-            add_last_lines(server->log, reason, capacity);
+            char when[300];
+            snprintf(when, sizeof when, " before %.200s answered", settings->ready);
+            launch_exit_text(server, when, reason, capacity);
             return EXIT_DEVICE;
         }
         if (answers(settings->ready)) return 0;
@@ -168,8 +174,8 @@ int launch_server(const struct launch_settings *settings, const struct request_k
     char *command = fill_command(settings->command, knobs, combination, &name);
     text_add_string(&name, ".log");
     if (answers(settings->ready)) {
-        snprintf(reason, capacity, "%.200s answered before --server was started: another server is using its port",
-                 settings->ready);
+        snprintf(reason, capacity, "%.200s answered before --server was started: another server is using its port, "
+                                   "perhaps one left by an earlier sweep", settings->ready);
         FREE_ALL(command, name.data);
         return EXIT_DEVICE;
     }

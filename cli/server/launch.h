@@ -23,8 +23,8 @@ struct launch_settings {
     const char *command, *ready, *folder; /* NULL: not given; the folder of the logs */
     int32_t timeout_s, rounds;
 };
-/* A server that was started; pid 0: none. */
-struct launched_server { pid_t pid; char *log; };
+/* A server that was started; pid 0: none, or it exited, with the status of waitpid. */
+struct launched_server { pid_t pid; char *log; int status; };
 
 /* Checks that the command has each knob as {NAME} or, without one, that each has one value; and that no knob has a name
  * of vlmprof's. Returns 0 or EXIT_USAGE. */
@@ -35,6 +35,8 @@ int launch_check(const struct launch_settings *settings, const struct request_kn
 int launch_server(const struct launch_settings *settings, const struct request_knobs *knobs, size_t combination,
                   struct launched_server *server, char *reason, size_t capacity);
 int launch_is_alive(struct launched_server *server);
+/* Writes "the server exitedWHEN (exit code 1); the end of FILE: ...". */
+void launch_exit_text(const struct launched_server *server, const char *when, char *reason, size_t capacity);
 
 /* Waits until the URL answers. Returns as launch_server; server may be NULL. */
 int launch_wait(const struct launch_settings *settings, struct launched_server *server, char *reason, size_t capacity);

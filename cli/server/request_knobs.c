@@ -129,12 +129,8 @@ static const char *knob_name(const struct request_knobs *knobs, size_t which) {
 void knobs_words(const struct request_knobs *knobs, size_t index, struct text_buffer *out) {
     size_t *values = resize(NULL, knobs->count + 1, sizeof *values);
     for (size_t i = knobs->count; i-- > 0;) values[i] = value_index(&knobs->items[i], &index);
-    for (size_t i = 0; i < knobs->count; i++) {
-        text_add_string(out, i ? " " : "");
-        text_add_string(out, knob_name(knobs, i));
-        text_add_string(out, "=");
-        text_add_string(out, knobs->items[i].words.items[values[i]]);
-    }
+    for (size_t i = 0; i < knobs->count; i++)
+        text_add_format(out, "%s%s=%s", i ? " " : "", knob_name(knobs, i), knobs->items[i].words.items[values[i]]);
     free(values);
 }
 void put_knobs(vp_json_writer *writer, const vp_chat_knob *knobs, size_t count) {

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <time.h>
 
-enum { SILENT_MOST = 8 }; /* after this many requests without an answer from the start, the server is down */
+enum { SILENT_MOST = 8 }; /* after this many requests in succession without an answer, the server is down */
 
 /* A block. */
 struct load_block {
@@ -21,16 +21,26 @@ struct load_block {
     struct open_point *points; struct sample *samples; size_t count; /* its counted requests */
     size_t *at;                                                      /* their samples in the data set */
     struct open_point *states;                                       /* all points of the configuration */
-    size_t *silent; size_t silent_count; /* requests that failed before the first answer, not yet written */
-    char silent_reason[LINE_BYTES];      /* of the last of them */
+    size_t *silent; struct text_list silent_reasons; /* failures since the last answer, not yet written */
+    struct launched_server *server;
     int has_answer;
 };
+static struct load_block block_make(struct sweep *sweep, struct configuration *configuration, struct open_point *states,
+                                    struct launched_server *server) {
+    const size_t most = configuration->set->count;
+    return (struct load_block){.sweep = sweep, .configuration = configuration, .states = states, .server = server,
+                               .endpoint = served_endpoint(sweep, configuration),
+                               .points = zeroed(most, sizeof(struct open_point)),
+                               .samples = zeroed(most, sizeof(struct sample)), .at = zeroed(most, sizeof(size_t)),
+                               .silent = zeroed(most, sizeof(size_t))};
+}
 static void block_free(struct load_block *block) {
     for (size_t i = 0; i < block->count; i++) {
         served_release(&block->points[i]);
         sample_free(&block->samples[i]);
     }
     FREE_ALL(block->points, block->samples, block->at, block->silent);
+    text_list_free(&block->silent_reasons);
 }
 
 /* ---- the callbacks of load_run */
@@ -48,24 +58,27 @@ static int write_failure(struct load_block *block, size_t request, const char *r
     block->states[block->at[request]].is_open = 0;
     return code;
 }
-/* Writes the failures of requests before the first answer: they are the requests' own. */
+/* Writes the failures since the last answer: they are the requests' own, because the server answers. */
 static int write_silent(struct load_block *block) {
     int code = 0;
-    for (size_t i = 0; i < block->silent_count && !code; i++)
-        code = write_failure(block, block->silent[i], block->silent_reason);
-    block->silent_count = 0;
+    for (size_t i = 0; i < block->silent_reasons.count && !code; i++)
+        code = write_failure(block, block->silent[i], block->silent_reasons.items[i]);
+    text_list_free(&block->silent_reasons);
     return code;
 }
 static int request_failed(struct load_block *block, size_t request, const vp_exchange *exchange) {
     char reason[LINE_BYTES];
     endpoint_reason(block->endpoint, exchange, reason, sizeof reason);
-    if (block->has_answer || exchange->http_status) return write_failure(block, request, reason);
-    if (block->sweep->plan.settings.servers.launch.ready) return write_failure(block, request, reason);
-    snprintf(block->silent_reason, sizeof block->silent_reason, "%s", reason);
-    block->silent[block->silent_count++] = request;
-    if (block->silent_count < SILENT_MOST && block->silent_count < block->count) return 0;
-    complain(EXIT_DEVICE, "%zu requests in succession got no answer: %s", block->silent_count, reason);
-    sweep_message(block->sweep, "stopped: restart the server; so far");
+    if (block->server->log && !launch_is_alive(block->server))
+        launch_exit_text(block->server, "", reason, sizeof reason);
+    if (exchange->http_status || block->sweep->plan.settings.servers.launch.ready)
+        return write_failure(block, request, reason);
+    block->silent[block->silent_reasons.count] = request;
+    text_list_copy(&block->silent_reasons, reason);
+    const size_t count = block->silent_reasons.count;
+    if ((count < SILENT_MOST && count < block->count) || (block->has_answer && !endpoint_is_down(exchange))) return 0;
+    complain(EXIT_DEVICE, "%zu requests in succession got no answer: %s", count, reason);
+    sweep_message(block->sweep, "stopped", RESTART_REMEDY);
     return EXIT_DEVICE;
 }
 static int request_ended(void *user, size_t request, vp_exchange *exchange) {
@@ -74,7 +87,7 @@ static int request_ended(void *user, size_t request, vp_exchange *exchange) {
     struct open_point *point = &block->points[request], *state = &block->states[block->at[request]];
     int code;
     if (exchange->state != VP_EXCHANGE_DONE) return request_failed(block, request, exchange);
-    if (!block->has_answer && (code = write_silent(block)) != 0) return code;
+    if ((code = write_silent(block)) != 0) return code;
     block->has_answer = 1;
     runs_free(sweep->run, 1);
     sweep->run = runs_make(1, 1);
@@ -124,7 +137,7 @@ static void warn_of_block(const struct configuration *configuration, const struc
         complain(0, "%s: no steady state: %lld of %lld requests were waiting at the end of the block",
                  configuration->file_name, (long long)line->waiting, (long long)line->requests);
     if (100 * line->late > line->requests)
-        complain(0, "%s: %lld of %lld requests were sent more than 5 ms late: this client is too slow or too busy",
+        complain(0, "%s: %lld of %lld requests were sent more than 5 ms late: this client could not keep up",
                  configuration->file_name, (long long)line->late, (long long)line->requests);
     if (line->other_requests > 0)
         complain(0, "%s: other clients also sent the server %lld requests during the block", configuration->file_name,
@@ -197,13 +210,9 @@ static int add_sample(struct load_block *block, size_t index) {
 /* Measures a configuration in a round: its open points that have one run per earlier round. Returns 0 or an exit
  * code. */
 static int measure_block(struct sweep *sweep, struct configuration *configuration, struct open_point *states,
-                         int64_t round, size_t number, size_t of) {
+                         struct launched_server *server, int64_t round, size_t number, size_t of) {
     const size_t most = configuration->set->count;
-    struct load_block block = {.sweep = sweep, .configuration = configuration, .states = states,
-                               .endpoint = served_endpoint(sweep, configuration),
-                               .points = zeroed(most, sizeof *block.points),
-                               .samples = zeroed(most, sizeof *block.samples), .at = zeroed(most, sizeof *block.at),
-                               .silent = zeroed(most, sizeof *block.silent)};
+    struct load_block block = block_make(sweep, configuration, states, server);
     int code = 0;
     for (size_t i = 0; i < most && !code && !interrupted; i++)
         if (states[i].is_open && states[i].runs == round) {
@@ -275,13 +284,10 @@ static int make_ready(struct load_loop *loop, size_t server, char *reason, size_
 /* Marks a configuration's remaining points as failed, because its server did not start. */
 static int fail_points(struct load_loop *loop, size_t configuration, const char *reason) {
     struct sweep *sweep = loop->sweep;
-    struct load_block block = {.sweep = sweep, .configuration = &sweep->plan.configurations[configuration],
-                               .states = loop->states[configuration]};
+    struct load_block block =
+        block_make(sweep, &sweep->plan.configurations[configuration], loop->states[configuration], &loop->server);
     const size_t count = block.configuration->set->count;
     int code = 0;
-    block.points = zeroed(count, sizeof *block.points);
-    block.samples = zeroed(count, sizeof *block.samples);
-    block.at = zeroed(count, sizeof *block.at);
     for (size_t i = 0; i < count && !code; i++)
         if (block.states[i].is_open && (code = add_sample(&block, i)) == 0 && block.count) {
             code = write_failure(&block, 0, reason);
@@ -318,9 +324,14 @@ static int run_rounds(struct load_loop *loop, size_t server, int64_t from, int64
                     return 0;
                 }
                 code = fail_points(loop, at, reason);
-            } else if (!code)
-                code = measure_block(sweep, &sweep->plan.configurations[at], loop->states[at], round, loop->block,
-                                     loop->block_count);
+            } else if (!code) {
+                code = measure_block(sweep, &sweep->plan.configurations[at], loop->states[at], &loop->server, round,
+                                     loop->block, loop->block_count);
+                if (loop->server.log && !launch_is_alive(&loop->server)) {
+                    launch_exit_text(&loop->server, "", reason, sizeof reason);
+                    complain(0, "%s: %s", sweep->plan.configurations[at].file_name, reason);
+                }
+            }
         }
     }
     return code;
@@ -352,6 +363,9 @@ int served_load_loop(struct sweep *sweep) {
         loop.launch.ready = sweep->plan.settings.servers.launch.ready = ready.data;
     }
     const int64_t rounds = !loop.launch.command ? 1 : loop.launch.rounds < runs ? loop.launch.rounds : runs;
+    if (loop.launch.command && servers > 1 && rounds < loop.launch.rounds)
+        complain(0, "--server_rounds %d: only %lld, because --num_runs_per_sample is %lld", loop.launch.rounds,
+                 (long long)rounds, (long long)runs);
     for (size_t i = 0; i < count && !code; i++) {
         const struct dataset *set = sweep->plan.configurations[i].set;
         loop.states[i] = zeroed(set->count, sizeof **loop.states);

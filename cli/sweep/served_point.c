@@ -422,10 +422,16 @@ void served_check_prompt(struct sweep *sweep, const struct open_point *point, co
         prompt_count_of(sizes, sample->prompt, point->tokens_by_rule, sweep->run->served->usage.prompt_tokens);
     const int64_t least = prompts_least(&served->prompts, &prompt);
     prompts_add(&served->prompts, &prompt);
-    if (prompt.tokens >= least || served->has_dropped[variant]++) return;
-    complain(0, "%s, sample %lld: the prompt has %lld tokens, but with its image%s at least %lld: the server dropped "
-                "an image or does not count it; run vlmprof audit --repeat 10", point->configuration->file_name,
-             (long long)sample->id, (long long)prompt.tokens, plural_s((int64_t)point->sent->count), (long long)least);
+    const struct question question = served_question(sweep, point, sample);
+    const int is_missing = prompt.tokens >= least && is_image_missing(&question, prompt.tokens);
+    if ((prompt.tokens >= least && !is_missing) || served->has_dropped[variant]++) return;
+    char why[100] = "too few for an image";
+    if (!is_missing)
+        snprintf(why, sizeof why, "but with its image%s at least %lld", plural_s((int64_t)point->sent->count),
+                 (long long)least);
+    complain(0, "%s, sample %lld: the prompt has %lld tokens, %s: the server dropped an image or does not count it; "
+                "run vlmprof audit --repeat 10", point->configuration->file_name, (long long)sample->id,
+             (long long)prompt.tokens, why);
 }
 static int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
                       size_t capacity, int *is_device) {

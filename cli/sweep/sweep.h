@@ -152,7 +152,8 @@ void sweep_free(struct sweep *sweep);
 extern const struct sweep_backend ENGINE_BACKEND;
 
 /* Prints the sweep's progress on stderr; `what` is why it stopped. */
-void sweep_message(const struct sweep *sweep, const char *what);
+#define RESTART_REMEDY "restart the server, then "
+void sweep_message(const struct sweep *sweep, const char *what, const char *remedy);
 
 /* Returns 1 if the newest head of the journal has exactly the plan's configurations. */
 int is_same_grid(const struct sweep *sweep);

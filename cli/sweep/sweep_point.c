@@ -20,10 +20,13 @@
 
 enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is the cause, not the points */
 
-void sweep_message(const struct sweep *sweep, const char *what) {
+void sweep_message(const struct sweep *sweep, const char *what, const char *remedy) {
+    char requests[60] = "";
     close_progress();
-    print_note("vlmprof: %s: %zu of %zu points are in %s; run the same command again to continue\n", what, sweep->done,
-               sweep->point_count, sweep->journal.path);
+    if (knobs_are_loaded(&sweep->plan.configurations->knobs))
+        snprintf(requests, sizeof requests, " and %lld requests measured now", (long long)sweep->runs_now);
+    print_note("vlmprof: %s: %zu of %zu points%s are in %s; %srun the same command again to continue\n", what,
+               sweep->done, sweep->point_count, requests, sweep->journal.path, remedy);
 }
 
 /* ---- lines */
@@ -272,7 +275,7 @@ static int check_streak(struct sweep *sweep, int exit_code, const char *reason) 
         sweep->failed--;
     }
     complain(exit_code, "%d consecutive failures, the last one: %s", FAILURES_IN_A_ROW, reason);
-    sweep_message(sweep, "stopped; these points remain open");
+    sweep_message(sweep, "stopped; these points remain open", "");
     return exit_code;
 }
 
@@ -629,7 +632,7 @@ static int measure_twins(struct sweep *sweep, struct open_point *point, const st
     if (code == EXIT_DEVICE) {
         complain(0, "%d of %d pairs of sample %lld are kept", twins.count, sweep->settings.twins,
                  (long long)sample->id);
-        sweep_message(sweep, "stopped: restart the server; so far");
+        sweep_message(sweep, "stopped", RESTART_REMEDY);
     }
     fields_free(&TWINS_OBJECT, &known);
     twins_free(&twins);

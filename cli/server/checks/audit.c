@@ -512,8 +512,8 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
     switch (verdict->cause) {
     case AUDIT_DROPPED:
         if (!verdict->is_constant)
-            text_list_add(out, "image dropped: %zu image%s add%s almost no tokens; the others follow the rule: "
-                               "--repeat 10 shows whether the same ones are dropped each time", verdict->different,
+            text_list_add(out, "image dropped: %zu image%s add%s almost no tokens; the others follow the rule; "
+                               "run with --repeat 10 to see whether it is always the same ones", verdict->different,
                           plural_s((int64_t)verdict->different), verdict->different == 1 ? "s" : "");
         else text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the "
                            "model, or its prompt_tokens exclude images");

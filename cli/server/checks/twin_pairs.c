@@ -14,16 +14,11 @@ enum { TOKENS = 2, PAIR_TRIES = 3 };
 struct reply { double ttft_ms, chunk_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
 static struct reply reply_of(const struct pass_result *run) {
     const struct served *served = run->served;
-    struct reply reply;
-    reply.ttft_ms = metric_of(run, METRIC_TTFT);
-    reply.chunk_ms = served_ms(served->first_chunk_ns);
-    reply.upload_ms = served->sent_ns < 0 || served->uploaded_ns < served->sent_ns
-                         ? (double)NAN : (double)(served->uploaded_ns - served->sent_ns) / 1e6;
-    reply.prompt_ms = twin_prompt_ms(served->timings);
-    reply.tokens = served->usage.prompt_tokens;
-    reply.cached = served->usage.cached_tokens;
-    reply.is_streamed = served->is_streamed;
-    return reply;
+    const int64_t upload_ns = served->uploaded_ns - served->sent_ns;
+    return (struct reply){.ttft_ms = metric_of(run, METRIC_TTFT), .chunk_ms = served_ms(served->first_chunk_ns),
+                          .upload_ms = served->sent_ns < 0 || upload_ns < 0 ? (double)NAN : (double)upload_ns / 1e6,
+                          .prompt_ms = twin_prompt_ms(served->timings), .tokens = served->usage.prompt_tokens,
+                          .cached = served->usage.cached_tokens, .is_streamed = served->is_streamed};
 }
 /* Sends a text, or the images if it is NULL. Returns 0 or an exit code with a line in `reason`. */
 static int ask(const struct twin_plan *plan, const char *text, struct reply *reply, char *reason, size_t capacity) {
@@ -105,26 +100,20 @@ static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_t
 static int measure_pair(const struct twin_plan *plan, const struct twin_text *text, struct twin_pair *pair,
                         char *reason, size_t capacity) {
     static const struct twin_text few = {0, 0, -1};
-    struct reply reply[3]; /* image, text, floor */
+    struct reply with_image, of_text, floor;
     int code = 0;
     for (int turn = 0; turn < 2 && !code; turn++)
-        code = (turn == 0) == pair->image_first ? ask(plan, NULL, &reply[0], reason, capacity)
-                                                : ask_filler(plan, text, &reply[1], reason, capacity);
-    if (!code) code = ask_filler(plan, &few, &reply[2], reason, capacity);
+        code = (turn == 0) == pair->image_first ? ask(plan, NULL, &with_image, reason, capacity)
+                                                : ask_filler(plan, text, &of_text, reason, capacity);
+    if (!code) code = ask_filler(plan, &few, &floor, reason, capacity);
     if (code) return code;
-    pair->image_ms = reply[0].ttft_ms;
-    pair->text_ms = reply[1].ttft_ms;
-    pair->floor_ms = reply[2].ttft_ms;
-    pair->upload_ms = reply[0].upload_ms;
-    pair->image_prompt_ms = reply[0].prompt_ms;
-    pair->text_prompt_ms = reply[1].prompt_ms;
-    pair->image_chunk_ms = reply[0].chunk_ms;
-    pair->text_chunk_ms = reply[1].chunk_ms;
-    pair->image_tokens = reply[0].tokens;
-    pair->text_tokens = reply[1].tokens;
-    pair->floor_tokens = reply[2].tokens;
-    pair->image_cached = reply[0].cached;
-    pair->text_cached = reply[1].cached;
+    *pair = (struct twin_pair){
+        .image_first = pair->image_first, .upload_ms = with_image.upload_ms,
+        .image_ms = with_image.ttft_ms, .text_ms = of_text.ttft_ms, .floor_ms = floor.ttft_ms,
+        .image_prompt_ms = with_image.prompt_ms, .text_prompt_ms = of_text.prompt_ms,
+        .image_chunk_ms = with_image.chunk_ms, .text_chunk_ms = of_text.chunk_ms,
+        .image_tokens = with_image.tokens, .text_tokens = of_text.tokens, .floor_tokens = floor.tokens,
+        .image_cached = with_image.cached, .text_cached = of_text.cached};
     return 0;
 }
 /* Drawn at random for every other pair. The next pair has the opposite order, so that drift affects both equally. */
@@ -145,6 +134,12 @@ int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reaso
     twins->prompt_tokens = reply.tokens;
     code = count_question(plan, &question_tokens, reason, capacity);
     twins->image_tokens = twins->prompt_tokens - question_tokens;
+    if (!code && twins->image_tokens <= 2) { /* markers only */
+        snprintf(reason, capacity, "the image adds %lld tokens to the prompt: the server dropped it or does not count "
+                                   "it, so its cost cannot be measured; run vlmprof audit",
+                 (long long)twins->image_tokens);
+        code = EXIT_WORK;
+    }
     if (!code) code = find_text(plan, twins->prompt_tokens, &text, reason, capacity);
     for (int32_t i = -1; i < plan->pairs && !code && !interrupted; i = twins->count) { /* -1: the warm-up */
         struct twin_pair pair = {.image_first = is_image_first(plan, i < 0 ? 0 : i)};
