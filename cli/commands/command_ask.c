@@ -258,12 +258,15 @@ static void warn_of_dropped_image(struct served_run *state) {
     if (state->image_count && prompt < most)
         text_list_add(&state->timed.warnings, "identical requests have prompts of %lld to %lld tokens: the server "
                       "dropped an image in some; run vlmprof audit --repeat 10", (long long)prompt, (long long)most);
-    if (!state->family || prompt < 0 || prompt >= rule_sum(state)) return;
-    text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, but by %s's rule the image%s alone "
-                  "ha%s %lld: the server dropped %s or does not count %s; run vlmprof audit", (long long)prompt,
-                  state->family, state->image_count == 1 ? "" : "s", state->image_count == 1 ? "s" : "ve",
-                  (long long)rule_sum(state), state->image_count == 1 ? "it" : "them",
-                  state->image_count == 1 ? "it" : "them");
+    const char *it = state->image_count == 1 ? "it" : "them";
+    if (state->family && prompt >= 0 && prompt < rule_sum(state))
+        text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, but by %s's rule the image%s alone "
+                      "ha%s %lld: the server dropped %s or does not count %s; run vlmprof audit", (long long)prompt,
+                      state->family, plural_s((int64_t)state->image_count), state->image_count == 1 ? "s" : "ve",
+                      (long long)rule_sum(state), it, it);
+    else if (is_image_missing(&state->question, prompt))
+        text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, too few for an image: the server "
+                      "dropped %s or does not count %s; run vlmprof audit", (long long)prompt, it, it);
 }
 /* A buffered answer that arrives all at once shows the speed of the network, not the model's decode rate. */
 static void warn_of_rate(struct served_run *state) {
@@ -300,9 +303,9 @@ static void served_warn(const struct options *options, struct served_run *state)
     }
     if (new_count)
         text_list_add(&state->timed.warnings,
-                      "%d of %d runs opened a new connection%s; T_client_delay includes the time to connect",
-                      new_count, state->timed.count, new_count > 1 ? " because the server had closed the previous "
-                                                                     "one" : "");
+                      "%d of %d run%s opened a new connection%s; T_client_delay includes the time to connect",
+                      new_count, state->timed.count, plural_s(state->timed.count),
+                      new_count > 1 ? " because the server had closed the previous one" : "");
     if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0
         && state->timed.runs[0].served->usage.image_tokens != rule_sum(state))
         text_list_add(&state->timed.warnings, "the server counts %lld image tokens, but %s's rule counts %lld",

@@ -470,15 +470,10 @@ static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
         KEY("cause", !verdict->is_equal ? audit_cause_name(verdict->cause)
                      : audit->dropped.count ? audit_cause_name(AUDIT_DROPPED) : NULL), KEY("offset", verdict->offset),
         KEY("different_sizes", verdict->different));
-    vp_json_key(writer, "first_difference");
-    if (verdict->is_equal) vp_json_null(writer);
-    else {
-        const struct audit_size *first = &audit->sizes[verdict->first];
-        char text[40];
-        snprintf(text, sizeof text, "%dx%d", first->width_px, first->height_px);
-        vp_json_string(writer, text);
-    }
-    PUT(writer, KEY_ARRAY("fits"));
+    const struct audit_size *first = &audit->sizes[verdict->first];
+    char text[40];
+    snprintf(text, sizeof text, "%dx%d", first->width_px, first->height_px);
+    PUT(writer, KEY("first_difference", verdict->is_equal ? NULL : text), KEY_ARRAY("fits"));
     for (size_t i = 0; i < verdict->fit_count; i++) {
         PUT(writer, KEY_OBJECT(NULL), KEY("key", verdict->fits[i].key), KEY("value", verdict->fits[i].value),
             KEY("lowest", verdict->fits[i].lowest),

@@ -199,10 +199,8 @@ static int check_alike(struct comparison_job *job) {
         if (is_forced(job->options, ALIKE[what]))
             text_list_add(&job->warnings, "A and B differ in %s; compared anyway", line);
         else {
-            text_add_string(&refused, refused.bytes ? ", " : "");
-            text_add_string(&refused, line);
-            text_add_string(&words, " ");
-            text_add_string(&words, ALIKE[what]);
+            text_add_format(&refused, "%s%s", refused.bytes ? ", " : "", line);
+            text_add_format(&words, " %s", ALIKE[what]);
         }
     }
     if (refused.bytes)
@@ -679,7 +677,8 @@ static enum console_color color_of_verdict(const char *text) {
     if (!strncmp(text, VERDICT, strlen(VERDICT))) text += strlen(VERDICT);
     for (int says = 0; says < SAYS_COUNT; says++) {
         const size_t bytes = strlen(SAYS[says]);
-        if (!strncmp(text, SAYS[says], bytes) && (!text[bytes] || text[bytes] == ':')) return colors[says];
+        if (strncmp(text, SAYS[says], bytes)) continue;
+        if (!text[bytes] || text[bytes] == ':' || !strncmp(text + bytes, " (", 2)) return colors[says];
     }
     return COLOR_END;
 }
@@ -769,8 +768,9 @@ static void write_method(struct document *document, const struct comparison_job 
     char repeats[120] = "";
     document_text(document, BLOCK_HEADING, "How to read this");
     if (job->family < job->count)
-        snprintf(repeats, sizeof repeats, "; the other %zu are latencies with the same ratios as one of these",
-                 job->count - job->family);
+        snprintf(repeats, sizeof repeats, job->count - job->family == 1
+                 ? "; the other one is a latency with the same ratios as one of these"
+                 : "; the other %zu are latencies with the same ratios as one of these", job->count - job->family);
     document_text(
         document, BLOCK_LINE,
         "differences (B minus A) are paired by sample and have 95 %% intervals; SAME: within +-%.3g %% for latencies, "
@@ -878,7 +878,11 @@ static void write_open(struct document *document, const struct comparison_job *j
 static void write_comparison(struct document *document, const struct comparison_job *job,
                              const struct verdict *verdict) {
     struct text_buffer counts = {NULL, 0, 0};
-    document_text(document, BLOCK_HEADING, VERDICT "%s", SAYS[verdict->worst]);
+    const int is_change = verdict->worst != SAYS_INCONCLUSIVE && verdict->worst < SAYS_SAME;
+    size_t first = 0;
+    while (is_change && verdict_of(job, first) != verdict->worst) first++;
+    document_text(document, BLOCK_HEADING, is_change ? VERDICT "%s (%s)" : VERDICT "%s", SAYS[verdict->worst],
+                  compared_name(job->rows[first].which));
     if (job->is_identical) {
         document_text(document, BLOCK_LINE, "%s and %s have the same numbers in all samples of %zu configuration%s",
                       job->options->operands[0], job->options->operands[1], job->pair_count,

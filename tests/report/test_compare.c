@@ -59,7 +59,7 @@ static void test_compare(void) {
 /* checks the first line of the text, and the JSON key */
 static void check_verdict(const char *arguments, int code, const char *verdict) {
     char line[64];
-    size_t bytes = (size_t)snprintf(line, sizeof line, "verdict: %s\n", verdict);
+    size_t bytes = (size_t)snprintf(line, sizeof line, "verdict: %s", verdict);
     check_note(run("compare %s", arguments) == code, __FILE__, __LINE__, "compare %s: exit %d, expected %d", arguments, last.code, code);
     check_note(!strncmp(last.out, line, bytes), __FILE__, __LINE__, "compare %s: the first line is not %s", arguments, line);
     if (RUNS_JSON(code, "compare %s --json", arguments)) CHECK(is_text(get(0, "verdict"), verdict));
@@ -465,7 +465,7 @@ static void test_color(void) {
                  off ? "1" : "", program);
         CHECK_INT(WEXITSTATUS(system(line)), 1);
         char *shown = text_of_file(in_folder("typescript"));
-        CHECK(strstr(shown, "verdict: SLOWER") && (strstr(shown, "\033[31mverdict: SLOWER\033[0m") == NULL) == off);
+        CHECK(strstr(shown, "verdict: SLOWER") && (strstr(shown, "\033[31mverdict: SLOWER (T_total)\033[0m") == NULL) == off);
         CHECK((strstr(shown, "  \033[31mSLOWER\033[0m") == NULL) == off && (strstr(shown, "\033[33mINCONCLUSIVE\033[0m") == NULL) == off);
         CHECK((drop_colors(shown) > 4) == !off);
         CHECK(strstr(shown, plain) != NULL);

@@ -171,7 +171,7 @@ static void test_text(void) {
     shows("\"prompt_ms\":12.5");
     EXITS(ask("cached", "--no_cache"), 0, err, "--no_cache did not prevent it");
     EXITS(ask("retry", "--cold"), 0, err, "run 1 took 2 attempts");
-    EXITS(ask("good", "--cold"), 0, err, "1 of 1 runs opened a new connection; T_client_delay includes the time to connect");
+    EXITS(ask("good", "--cold"), 0, err, "1 of 1 run opened a new connection; T_client_delay includes the time to connect");
     shows("1 run without a warm-up (--cold)");
     EXITS(ask("good", "--ignore_eos"), 0, err, "--ignore_eos had no effect: the answer has 4 of 8 tokens");
 }
@@ -295,6 +295,7 @@ static void test_failures(void) {
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d", server.port), 2, err, "needs --endpoint_model NAME; http://127.0.0.1:");
     said("has: good, cached");
     EXITS(run("ask -p Hi --endpoint http://127.0.0.1:1"), 4, err, "is the server up");
+    EXITS(run("ask -p Hi --endpoint http://127.0.0.1:%d/wrong", server.port), 2, err, "(.../v1)? If it is, give --endpoint_model NAME");
     EXITS(run("ask --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 2, err, "-p TEXT");
     EXITS(ask("good", "--top_k 1"), 2, err, "unknown option --top_k of ask (run has this option)");
     CHECK_INT(ask("good", "--max_crops 4"), 2);
@@ -330,6 +331,7 @@ static void test_address(void) {
     check_case("a prompt that is shorter than its image by the rule: the server dropped it");
     EXITS(ask("early", "--cold --family qwen2_vl"), 0, err, "the whole prompt has 12 tokens, but by qwen2_vl");
     said("the server dropped it or does not count it; run vlmprof audit");
+    EXITS(ask("early", "--cold"), 0, err, "the whole prompt has 12 tokens, too few for an image: the server dropped it or does not count it");
     CHECK_INT(ask("good", "--cold --family qwen2_vl"), 0);
     CHECK(last.err && !strstr(last.err, "dropped"));
     check_case("a URL without a scheme: the error suggests one");

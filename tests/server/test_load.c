@@ -106,6 +106,14 @@ static void test_failures(void) {
     EXITS(run("sweep --endpoint http://127.0.0.1:8 --endpoint_model m --data %%F/words.jsonl --metric em --output_dir %%F/g --request_rate_list 200 --num_samples 200 "
               "--num_runs_per_sample 1 --ramp_s 1"), 0, err, "no steady state: ");
     EXITS(run("report %%F/g"), 0, out, "no steady state in 1 of 1 blocks");
+    check_case("an outage in a block: its failures in succession are not answers, and are measured when the sweep goes on");
+    server("gap_us=0 crash_at=41");
+    EXITS(run("sweep --endpoint http://127.0.0.1:8 --endpoint_model m --data %%F/words.jsonl --metric em --output_dir %%F/o --request_rate_list 30 --num_samples 60 "
+              "--num_runs_per_sample 1 --ramp_s 0"), 4, err, "requests in succession got no answer");
+    CHECK(strstr(last.err, " points and ") && strstr(last.err, " requests measured now are in ") && strstr(last.err, "; restart the server, then run the same"));
+    CHECK_INT(count_in("o/journal.jsonl", "\"failed\": \""), 0);
+    server("gap_us=0");
+    CHECK_INT(run(SWEEP "o --request_rate_list 30 --num_samples 60 --num_runs_per_sample 1 --ramp_s 0"), 0);
     check_case("bad input is refused before anything is sent");
     static const struct { const char *options, *words; } bad[] = {
         {"--request_rate_list 0", "expected requests/s from 0.001"}, {"--request_rate_list -2", "expected requests/s"},
@@ -119,8 +127,8 @@ static void test_failures(void) {
 /* The requests that best says are needed to decide limits in the folder j. */
 static int needed(const char *limits) {
     run("best %%F/j --most request_rate --limit %s", limits);
-    const char *at = last.out ? strstr(last.out, "undecided: about ") : NULL;
-    return at ? atoi(at + 17) : 0;
+    const char *at = last.out ? strstr(last.out, "undecided: needs about ") : NULL;
+    return at ? atoi(at + 23) : 0;
 }
 static void test_decisions(void) {
     check_case("best --at: one load; --most: the largest rate that keeps all limits, by measured percentiles");
@@ -133,24 +141,35 @@ static void test_decisions(void) {
     EXITS(run("best %%F/b --budget_ms 1000 --at slot=7"), 2, err, "no file has this knob; the knobs are: ");
     EXITS(run("best %%F/b --most request_rate --limit ttft:60 accuracy:0.9"), 0, out,
           "rate=60: the largest request_rate that reliably meets ttft:60 accuracy:0.9 (P95 of the times)");
-    CHECK(strstr(last.out, "yes") < strstr(last.out, "unchanged rate=160"));
+    CHECK(strstr(last.out, "unchanged rate=30") < strstr(last.out, "unchanged rate=160"));
+    CHECK(strstr(last.out, "with 95 % intervals, which need at least 72 independent requests\n"));
+    EXITS(run("best %%F/b --most request_rate --limit ttft:17"), 0, out, "next step: measure request_rate 45, between 30 (yes) and 60 (no)");
+    EXITS(run("best %%F/b --most request_rate --limit accuracy:0.5"), 0, out, "reliably meets accuracy:0.5\n");
     check_case("a budget has one rule under load: --budget_ms and --most accept and refuse the same configurations");
     static const int rates[] = {30, 60, 100};
     for (int i = 0; i < 3; i++)
         for (int limit = 8; limit < 120; limit += 7) {
             const int code = run("best %%F/b --most request_rate --limit ttft:%d --at request_rate=%d", limit, rates[i]);
             CHECK_INT(run("best %%F/b --latency ttft --budget_ms %d --at request_rate=%d", limit, rates[i]), code);
-            if (code) CHECK(strstr(last.err, "reliably meets")); else CHECK(strstr(last.out, "met reliably, by the rule of --most"));
+            if (code) CHECK(strstr(last.err, "reliably meet")); else CHECK(strstr(last.out, "met reliably, by the rule of --most"));
         }
+    EXITS(run("best %%F/b --latency ttft --budget_ms 22"), 0, out, "none: no other configuration reliably meets the budget; 1 undecided");
+    EXITS(run("policy %%F/b --budget_ms 60 --budget p95"), 2, err, "under load a limit applies to single requests: use --budget mean");
+    run("policy %%F/b --budget_ms 60");
+    CHECK(!strstr(last.err, "single requests"));
     EXITS(run("best %%F/b --most request_rate --limit ttft:1"), 1, err, "no configuration reliably meets the limits");
     EXITS(run("best %%F/b --most tier --limit ttft:1"), 2, err, "no file has this knob; the knobs are: ");
     EXITS(run("best %%F/b --most request_rate --limit speed:1"), 2, err, "expected ttft:MS");
-    EXITS(run("best %%F/b --most request_rate --limit TTFT=60ms"), 2, err, "did you mean ttft:60");
-    EXITS(run("best %%F/b --most request_rate --limit TTFT:60 --json"), 0, out, "\"keeps_limits\": \"yes\"");
+    static const char *const meant[][2] = {{"TTFT=60ms", "did you mean ttft:60?"}, {"ttft:0.5s", "did you mean ttft:500?"}, {"e2e:2s", "did you mean e2e:2000?"},
+        {"accuracy:80%", "did you mean accuracy:0.8"}, {"700", "did you mean ttft:700?"}};
+    for (size_t i = 0; i < sizeof meant / sizeof *meant; i++) EXITS(run("best %%F/b --most request_rate --limit %s", meant[i][0]), 2, err, meant[i][1]);
+    EXITS(run("best %%F/b --most request_rate --limit ttft:5min"), 2, err, "SHARE, over 0\n");
+    EXITS(run("best %%F/b --most request_rate --limit TTFT:60 --json"), 0, out, "\"requests_needed\": null");
     check_case("an undecided limit says how many requests decide it, and --plan warns of too few for P95");
     CHECK_INT(run(SWEEP "few --request_rate_list 30 --num_samples 60 --num_runs_per_sample 1 --ramp_s 1"), 0);
-    EXITS(run("best %%F/few --most request_rate --limit ttft:900"), 1, out, "requests, but you have 60 (--num_runs_per_sample 3)");
+    EXITS(run("best %%F/few --most request_rate --limit ttft:900"), 1, out, "requests; you have 60 (--num_runs_per_sample 3)");
     EXITS(run("best %%F/few --most request_rate --limit ttft:5"), 1, out, " no\n");
+    EXITS(run("best %%F/few --latency ttft --budget_ms 5"), 1, err, "best: the only configuration does not reliably meet 5 ms at the P95 of TTFT; it is ");
     check_case("one broken limit decides: the requests needed are those that show it, however many another limit needs");
     server("gap_us=500 jitter=50");
     CHECK_INT(run(SWEEP "j --request_rate_list 100 --num_samples 100 --num_runs_per_sample 2 --ramp_s 1"), 0);
@@ -172,7 +191,7 @@ static void test_decisions(void) {
     CHECK_INT(run(SWEEP "p1 --request_rate_list 40 --num_samples 200 --num_runs_per_sample 1 --ramp_s 1"), 0);
     server("gap_us=0 jitter=20 jitter_seed=6 service_us=8800");
     CHECK_INT(run(SWEEP "p2 --request_rate_list 40 --num_samples 200 --num_runs_per_sample 1 --ramp_s 1"), 0);
-    EXITS(run("compare %%F/p1 %%F/p2"), 1, out, "verdict: SLOWER");
+    EXITS(run("compare %%F/p1 %%F/p2"), 1, out, "verdict: SLOWER (");
     check_case("A/A at one rate: no false verdict in 20 seeds");
     int wrong = 0;
     for (int seed = 0; seed < 20; seed++) {
@@ -202,7 +221,7 @@ static void test_servers(void) {
     CHECK(system("pgrep -f '[s]tub_server.py --port 18437' >/dev/null") != 0);
     check_case("no server comes up: an error with the end of the log, and no table, no result file and no failed point; values are quoted for the shell");
     EXITS(run(STARTED "y --server 'echo started with {v}; echo and gone; exit 3' --knob 'v=1,$(exit 9) x'"), 4, err,
-          "the server exited before http://127.0.0.1:18437/v1/models answered");
+          "the server exited before http://127.0.0.1:18437/v1/models answered (exit code 3); the end of ");
     CHECK(strstr(last.err, "and gone") && strstr(last.err, "no server was ready, so nothing was measured: try the command") && !strstr(last.err, "next:"));
     CHECK(!*last.out && !result("y", "words_") && count_in("y/journal.jsonl", "\"failed\"") == 0);
     CHECK_INT(count_in("y/server-v---exit-9--x.log", "started with $(exit 9) x"), 1);
@@ -213,8 +232,13 @@ static void test_servers(void) {
     CHECK(strstr(last.out, "stub-v=2-") && strstr(last.out, " -\n") && strstr(last.out, " -\n") < strstr(last.out, "stub-v=1-"));
     check_case("a server that dies: the rest of its block fails, and it is started again for the next block");
     EXITS(run(STARTED "x --server 'exec python3 %s/samples/stub_server.py --port 18437 --token_ms 0 --die_after 4' --request_rate_list 1 2", here), 1, err,
-          "failed points are rows");
+          "the server exited (exit code 1); the end of ");
+    CHECK(!strstr(last.err, "accepted the connection") && strstr(last.err, "failed points are rows"));
     CHECK(count_in("x/server.log", "# 2") >= 2 && count_in("x/journal.jsonl", "\"run\": ") > 2);
+    check_case("https at a server that speaks http");
+    run("sweep --endpoint https://127.0.0.1:18437 --endpoint_model stub --data %%F/words.jsonl --num_samples 1 --num_runs_per_sample 1 --ramp_s 0 --request_rate_list 1 "
+        "--ready http://127.0.0.1:18437/v1/models --server 'exec python3 %s/samples/stub_server.py --port 18437' --output_dir %%F/tls", here);
+    CHECK(last.code && strstr(last.err, "; does the server speak http, not https?"));
     program = built("tests/vlmprof-virtual");
 }
 int main(void) {

@@ -77,6 +77,9 @@ static void test_twins(void) {
     }
     check_case("ask --twins 4 is rejected: an estimate needs at least 5 pairs; an image with a negative cost exits 1");
     EXITS(run("ask samples/cat.jpg -p what " SERVER "--twins 4"), 2, err, "an estimate needs at least 5 pairs");
+    server("images_most=-1");
+    EXITS(run("ask samples/cat.jpg -p what " SERVER "--twins 5"), 1, err, "the image adds 0 tokens to the prompt: the server dropped it");
+    CHECK(strstr(last.err, " tokens, too few for an image: the server dropped it"));
     server("image_us=-4000 gap_us=1000");
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6"), 1);
     CHECK(strstr(last.err, "is wrong, because the cost of an image cannot be negative. The likely cause: ") != NULL);

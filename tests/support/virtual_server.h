@@ -23,7 +23,7 @@ int64_t virtual_clock_ns(void);
 
 static struct {
     int64_t image_ns, token_ns, gap_ns;
-    int64_t images_most;  /* of a request; 0: any number */
+    int64_t images_most;  /* of a request; 0: any number; below 0: none */
     int64_t interrupt_ns; /* time since the start at which SIGINT comes; 0: never */
     int64_t has_cache;    /* an image with known bytes costs nothing, and its tokens count as cached */
     int64_t service_ns;   /* of a request; one worker */
@@ -102,7 +102,7 @@ static int64_t virtual_image_tokens(const char *body, int64_t *images) {
     *images = 0;
     for (const char *at = body; (at = strstr(at, ";base64,")) != NULL; at++) {
         int32_t width, height;
-        if (virtual_server.images_most && *images == virtual_server.images_most) break;
+        if (virtual_server.images_most && *images >= virtual_server.images_most) break;
         virtual_size(at, &width, &height);
         tokens += width ? vp_count_tokens("qwen2-vl", width, height) : 64;
         ++*images;
