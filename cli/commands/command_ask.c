@@ -258,15 +258,12 @@ static void warn_of_dropped_image(struct served_run *state) {
     if (state->image_count && prompt < most)
         text_list_add(&state->timed.warnings, "identical requests have prompts of %lld to %lld tokens: the server "
                       "dropped an image in some; run vlmprof audit --repeat 10", (long long)prompt, (long long)most);
-    const char *it = state->image_count == 1 ? "it" : "them";
+    char why[120] = "too few for an image";
     if (state->family && prompt >= 0 && prompt < rule_sum(state))
-        text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, but by %s's rule the image%s alone "
-                      "ha%s %lld: the server dropped %s or does not count %s; run vlmprof audit", (long long)prompt,
-                      state->family, plural_s((int64_t)state->image_count), state->image_count == 1 ? "s" : "ve",
-                      (long long)rule_sum(state), it, it);
-    else if (is_image_missing(&state->question, prompt))
-        text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, too few for an image: the server "
-                      "dropped %s or does not count %s; run vlmprof audit", (long long)prompt, it, it);
+        snprintf(why, sizeof why, "but by %.60s's rule images need %lld", state->family, (long long)rule_sum(state));
+    else if (!is_image_missing(&state->question, prompt)) return;
+    text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, %s: the server dropped an image or does "
+                  "not count it; run vlmprof audit", (long long)prompt, why);
 }
 /* A buffered answer that arrives all at once shows the speed of the network, not the model's decode rate. */
 static void warn_of_rate(struct served_run *state) {

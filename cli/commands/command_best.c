@@ -250,8 +250,9 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
     print_plain("  %-4s        %s ms%s%s\n", of,
                 number_estimate(1, point->latency, point->latency_low, point->latency_high).text,
                 no_interval_text(tradeoff, settings->percentile, few)[0] ? "; " : "", few);
-    print_plain("  budget      %s %% of %zu %s (%zu samples) within it [%s, %s]", number_percent(pick->within.mean).text,
-                pick->within_of, pick->within_of == pick->within_samples ? "requests" : "timed requests",
+    print_plain("  budget      %s %% of %zu %s (%zu samples) within it [%s, %s]",
+                number_percent(pick->within.mean).text, pick->within_of,
+                pick->within_of == pick->within_samples ? "requests" : "timed requests",
                 pick->within_samples, number_percent(pick->within.low).text, number_percent(pick->within.high).text);
     if (knobs_are_loaded(&file->knobs))
         print_plain("; met reliably, by the rule of --most\n");
@@ -394,12 +395,10 @@ static void add_next_step(struct document *document, const struct most_row *rows
                           const struct most_row *best, const char *knob) {
     for (size_t i = 1; i < count; i++) if (!(rows[i].value > rows[i - 1].value)) return;
     if (!best || best + 1 == rows + count || best[1].keeps != BROKEN) return;
-    const double low = best->value, high = best[1].value, middle = (low + high) / 2;
-    const int is_rate = !strcmp(knob, KNOBS[KNOB_RATE].key);
-    if (is_rate ? high > 1.02 * low : high - low >= 2)
+    const double low = best->value, high = best[1].value;
+    if (high - low >= 2)
         document_text(document, BLOCK_LINE, "next step: measure %s %s, between %s (yes) and %s (no)", knob,
-                      number_plain(is_rate && high - low < 2 ? middle : floor(middle)).text, number_plain(low).text,
-                      number_plain(high).text);
+                      number_plain(floor((low + high) / 2)).text, number_plain(low).text, number_plain(high).text);
 }
 static int print_most(const struct options *options, const struct most_row *rows, size_t count,
                       const struct most_row *best, const char *knob, const double limits[LIMIT_COUNT],

@@ -330,8 +330,8 @@ static void test_address(void) {
     CHECK(last.err && !strstr(last.err, "white space") && last.out && !strstr(last.out, "first_visible"));
     check_case("a prompt that is shorter than its image by the rule: the server dropped it");
     EXITS(ask("early", "--cold --family qwen2_vl"), 0, err, "the whole prompt has 12 tokens, but by qwen2_vl");
-    said("the server dropped it or does not count it; run vlmprof audit");
-    EXITS(ask("early", "--cold"), 0, err, "the whole prompt has 12 tokens, too few for an image: the server dropped it or does not count it");
+    said("the server dropped an image or does not count it; run vlmprof audit");
+    EXITS(ask("early", "--cold"), 0, err, "the whole prompt has 12 tokens, too few for an image: the server dropped an image or does not count it");
     CHECK_INT(ask("good", "--cold --family qwen2_vl"), 0);
     CHECK(last.err && !strstr(last.err, "dropped"));
     check_case("a URL without a scheme: the error suggests one");

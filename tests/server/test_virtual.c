@@ -79,7 +79,7 @@ static void test_twins(void) {
     EXITS(run("ask samples/cat.jpg -p what " SERVER "--twins 4"), 2, err, "an estimate needs at least 5 pairs");
     server("images_most=-1");
     EXITS(run("ask samples/cat.jpg -p what " SERVER "--twins 5"), 1, err, "the image adds 0 tokens to the prompt: the server dropped it");
-    CHECK(strstr(last.err, " tokens, too few for an image: the server dropped it"));
+    CHECK(strstr(last.err, " tokens, too few for an image: the server dropped an image"));
     server("image_us=-4000 gap_us=1000");
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6"), 1);
     CHECK(strstr(last.err, "is wrong, because the cost of an image cannot be negative. The likely cause: ") != NULL);
@@ -115,7 +115,7 @@ static void test_twins(void) {
     check_case("ask: a server that drops the third image");
     server("images_most=2");
     EXITS(run("ask samples/cat.jpg samples/cat.jpg samples/cat.jpg -p what " SERVER "--resize 280x280 --family qwen2_vl"), 0, err,
-          "by qwen2_vl_hf's rule the images alone have 300: the server dropped them");
+          "by qwen2_vl_hf's rule images need 300: the server dropped an image");
     server("image_us=300000 interrupt_ms=2000");
     run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");
     kept("audit-interrupt", 130);
