@@ -216,8 +216,6 @@ static int check_sweep_options(const struct options *options) {
     if ((is_given(options, "ready") || is_given(options, "ramp_s")) && !is_given(options, "request_rate_list")
         && !is_given(options, "concurrency_list") && !is_given(options, "server"))
         return complain(EXIT_USAGE, "--ready and --ramp_s need --request_rate_list, --concurrency_list or --server");
-    if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
-        return complain(EXIT_USAGE, "--dataset_name needs a single --data file; several are named after their stems");
     if (text_of(options, "annotations") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE,
                         "--annotations needs a single --data file; for several, annotations are found by their "
