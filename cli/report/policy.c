@@ -155,6 +155,7 @@ static struct number_text tenths(double gain) { return number_formatted("%.1f", 
 static void add_budget(const struct policy_report *report, double budget_ms, struct text_buffer *out) {
     static const char *const words[] = {"a mean of %s ms", "%s ms for each request", "a P95 of %s ms"};
     text_add_format(out, words[report->settings->options.budget], number_plain(budget_ms).text);
+    if (report->settings->axis != METRIC_TOTAL) text_add_format(out, " of %s", METRIC_KEYS[report->settings->axis]);
 }
 static void add_luck(const vp_policy_row *luck, size_t samples, struct text_buffer *out) {
     if (samples < SAMPLES_OF_LUCK)
