@@ -192,8 +192,8 @@ void knob_set_of_model(struct knob_values *values, int knob, const struct vp_mod
 /* Copies the knobs of servers, their load and a file's own. */
 void knob_copy_servers(struct knob_values *values, const struct knob_values *from);
 
-/* Reduces a policy's knobs to the values that both have; is_first: copies them. Server knobs are always set: if they differ,
- * a text becomes "several", and a request {}. */
+/* Reduces a policy's knobs to the values that both have; is_first: copies them. Server knobs are always set: if they
+ * differ, a text becomes "several", and a request {}. */
 void knob_keep_common(struct knob_values *values, const struct knob_values *of, int is_first);
 
 int knob_is_set(const struct knob_values *values, int knob);
