@@ -10,12 +10,12 @@
  *          #include "vlmprof_families.h"
  *      In other files, write only the includes.
  *   3. Link with -lm.
- *   4. Call, for example, vp_count_tokens("qwen3-vl", 640, 480): it returns 300, the vision tokens of a 640x480 image.
+ *   4. Call, for example, vp_count_tokens("qwen3-vl", 640, 480): it returns 300, the tokens of a 640x480 image.
  *   5. Other calls, by task:
- *     vision tokens of an image        vp_layout_compute; for other models vp_count_tokens (vlmprof_families.h)
+ *     tokens of an image               Molmo: vp_layout_compute; other models: vp_count_tokens (vlmprof_families.h)
  *     crops for a number of tokens     vp_select_crops, vp_select_vision_tokens, vp_select_tiling
  *     position of each vision token    vp_tokens_index_map, vp_tokens_image_ids
- *     time the stages of a request     vp_stage_begin, vp_stage_end, vp_stage_add, vp_stage_statistics
+ *     time the stages of a request     vp_stage_begin, vp_stage_end, vp_stage_add; C++: vlmprof_ranges.hpp
  *     percentiles                      vp_statistics_compute; their intervals: vlmprof_statistics.h
  *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset
  *     write results for vlmprof report vp_results_begin, vp_results_add, vp_results_end (vlmprof_results.h)
@@ -91,7 +91,7 @@
  *         if (vp_layout_compute(&geometry, &options, 640, 480, &layout, NULL) != VP_OK) return 1;
  *         printf("640x480: %d rows, %d columns, %d vision tokens\n",
  *                (int)layout.tiling.rows, (int)layout.tiling.cols, (int)layout.feature_tokens);
- *         printf("qwen3-vl: %d vision tokens\n", (int)vp_count_tokens("qwen3-vl", 640, 480));
+ *         printf("qwen3-vl: %d image tokens\n", (int)vp_count_tokens("qwen3-vl", 640, 480));
  *         return 0;
  *     }
  *

@@ -1185,9 +1185,9 @@ static void vp_impl_slice_size(double width, double height, double scale, int sc
     size[0] = vp_impl_slice_side(width, unit);
     size[1] = vp_impl_slice_side(height, unit);
 }
-/* The grid whose log aspect ratio is nearest to the image's, with about as many slices as the image has areas of scale
- * x scale. Version 2.6 tries ascending columns and keeps the first of equals; 4.6 tries ascending rows and prefers more
- * rows among equals. */
+/* The grid whose log aspect ratio is nearest to the image's, with about as many slices as areas of scale x scale fit
+ * into the image. Version 2.6 tries ascending columns and keeps the first on a tie; 4.6 tries ascending rows and
+ * prefers more rows on a tie. */
 static void vp_impl_slice_grid(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const double scale = (double)family->value[VP_SLOT_TILE], aspect = log((double)width / (double)height);
     const int64_t most = family->value[VP_SLOT_MAX];
@@ -1959,7 +1959,7 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         if (strcmp(name, "crop_to_patches")
             || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
             return vp_error_set(error, VP_ERR_UNSUPPORTED, -1, name,
-                                "has an unusual value, for which the counts are not known");
+                                "has an unusual value; its token counts are not known");
         family->value[VP_SLOT_MIN] = family->value[VP_SLOT_MAX] = 1;
         vp_impl_family_derive(family);
     }

@@ -93,7 +93,7 @@ VP_API vp_result vp_output_open(const char *path, vp_output *output, vp_error *e
 /* Writes all bytes at the current file position.
  * returns: VP_OK; VP_ERR_WRITE, with errno set */
 VP_API vp_result vp_output_write(vp_output *output, const void *data, size_t bytes, vp_error *error);
-/* Syncs the file and gives it its name. The output is closed in any case; after a failure the old file remains.
+/* Syncs the file and renames it to its final name. The output is closed; after a failure, the old file remains.
  * returns: VP_OK; VP_ERR_WRITE, with errno set */
 VP_API vp_result vp_output_commit(vp_output *output, vp_error *error);
 /* Closes the output and removes the temporary file. Does nothing if the output is not open. errno is preserved. */

@@ -59,7 +59,7 @@ typedef struct vp_results_row {
     int64_t crops; /* tiles without the global view; 0: the encoder sees one image; -1: not known */
     int64_t vision_tokens, text_tokens, prompt_tokens, output_tokens, image_width_px, image_height_px; /* the same */
     double accuracy;  /* score of the answer, 1 if it is right; NaN: not known */
-    const char *text; /* the answer, UTF-8; NULL: not known */
+    const char *text; /* the answer, UTF-8 (cut it with vp_utf8_valid_bytes if need be); NULL: not known */
     const vp_results_knob *fields; size_t field_count; /* of the sample, for report --by and policy --by; no units */
 } vp_results_row;
 VP_API vp_results_head vp_results_head_default(void);

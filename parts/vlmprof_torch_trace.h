@@ -991,7 +991,7 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     if (!vp_impl_trace_time(trace, run->begin_ns, &walk.begin))
         return vp_error_set(error, VP_ERR_RANGE, -1, "run.begin_ns", "the request began before the trace's base_ns");
     if (run->device < -1)
-        return vp_error_set(error, VP_ERR_RANGE, -1, "run.device", "expected -1 for the CPU, or a device's id");
+        return vp_error_set(error, VP_ERR_RANGE, -1, "run.device", "expected -1 for the CPU, or a device id");
     if (run->device >= 0 && !(walk.device = vp_impl_trace_device(trace, run->device)))
         return vp_error_set(error, VP_ERR_RANGE, -1, "run.device", "the trace was opened without this device");
     if ((result = vp_impl_trace_check_run(trace, run, walk.begin, &walk.shift, error)) != VP_OK

@@ -9,6 +9,6 @@ int main(void) {
     if (vp_layout_compute(&geometry, &options, 640, 480, &layout, NULL) != VP_OK) return 1;
     printf("640x480: %d rows, %d columns, %d vision tokens\n",
            (int)layout.tiling.rows, (int)layout.tiling.cols, (int)layout.feature_tokens);
-    printf("qwen3-vl: %d vision tokens\n", (int)vp_count_tokens("qwen3-vl", 640, 480));
+    printf("qwen3-vl: %d image tokens\n", (int)vp_count_tokens("qwen3-vl", 640, 480));
     return 0;
 }

@@ -59,7 +59,7 @@ for pair in "gcc -std=c11 -x c" "clang -std=c11 -x c" "g++ -std=c++17 -x c++" "c
         [ "$($pair -Wall -I. -Iparts -c "$work/unnamed.cpp" -o "$work/object" 2>&1 | grep -c 'warning.*nodiscard')" = 2 ]
         count "a guard without a name ends at once: $pair warns" $?;;
     esac
-    (cd "$work/alone" && $pair $strict 01.c -o count -lm && [ "$(./count)" = "640x480: 2 rows, 3 columns, 704 vision tokens"$'\n'"qwen3-vl: 300 vision tokens" ]) >"$work/log" 2>&1
+    (cd "$work/alone" && $pair $strict 01.c -o count -lm && [ "$(./count)" = "640x480: 2 rows, 3 columns, 704 vision tokens"$'\n'"qwen3-vl: 300 image tokens" ]) >"$work/log" 2>&1
     count "both headers alone in a folder: $pair" $?
     one vlmprof_kernels.cu $pair vlmprof_kernels.cu
 done

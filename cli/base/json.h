@@ -71,8 +71,8 @@ void put_interval(vp_json_writer *writer, const char *key, int known, double low
 
 /* Writes several members of an object, in order:
  *     PUT(writer, KEY("name", text), KEY("count", 3), KEY_OBJECT("times"), KEY("mean_ms", mean), END_OBJECT);
- * KEY takes a text (NULL: null), an integer, or a double (not finite: null). With a NULL key OBJECT, ARRAY and values
- * are elements of an array. All values are computed before the first is written. */
+ * KEY takes a string (NULL: null), an integer, or a double (not finite: null). With a NULL key, OBJECT, ARRAY and
+ * values are elements of an array. All values are computed before the first is written. */
 #define PUT(writer, ...) \
     json_put_all(writer, (const struct json_member[]){__VA_ARGS__}, \
                  sizeof(const struct json_member[]){__VA_ARGS__} / sizeof(struct json_member))

@@ -87,7 +87,7 @@
      "GPU switches: library (cuBLAS for every matrix product, instead of vlmprof's kernels), events (profiles use " \
      "events even if CUPTI could time the launches); not measured yet: dependent (decode kernels fetch weights while " \
      "the previous one runs), wgmma (Hopper: experts use wgmma, not mma.sync), tuned (the fastest of 8 cuBLAS " \
-     "algorithms per shape, timed in the warm-up). Kernels for int8 and int4 weights are not measured yet either", \
+     "algorithms per shape, timed in the warm-up). Kernels for int8 and int4 weights have not been measured either", \
      OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \

@@ -26,8 +26,8 @@ static const struct option_spec POLICY_OPTIONS[] = {
      "evaluate your own policy: one line {\"id\": ID, \"knobs\": {KNOB: VALUE}} or {\"id\": ID, \"config\": NAME} per "
      "sample"},
     {"check", TEXTS, "DIR...", NULL, 0, 0, NULL,
-     "was the promise kept? Takes results of sweep --choices, which measures the policy and the best single "
-     "configuration in turn; exit 1 if not", .needs = "budget_ms"},
+     "check whether the policy kept its promise, in results of sweep --choices, which alternates the policy with "
+     "the best single configuration; exits 1 if it did not", .needs = "budget_ms"},
     {"overhead_ms", REAL, "MS", "0", 0, 1000000, NULL,
      "time that a choice takes, added to every request except for static and mixture"},
     {"folds", COUNT, "K", "5", 2, 20, NULL, "cross-validation folds for static, mixture and lookup"},

@@ -65,7 +65,7 @@ struct trial {
 struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; };
 /* The result of one backend with one arithmetic and one GEMM kernel. */
 struct verdict {
-    const char *backend, *gemm, *gpu; /* the switch of --gpu; NULL if none */
+    const char *backend, *gemm, *gpu; /* the --gpu switch; NULL if none */
     const struct selftest *of;
     int has_other_bits;               /* compared with the GPU without a switch */
     vp_weights weights;
@@ -270,8 +270,8 @@ static int is_for_molmoe(const struct options *options, const char *device) {
     return !is_given(options, "model") && !is_given(options, "synthetic")
            && vp_device_describe(index, &gpu, NULL) == VP_OK && gpu.multiprocessor_count >= 16;
 }
-/* Loads the model, makes the trials and runs the reference on `device`. If that is a GPU's library and no model was
- * chosen, the shape is MolmoE's, with 13 views and 1,900 tokens. Returns 0 or an exit code. */
+/* Loads the model, makes the trials and runs the reference on `device`: with --gpu library, a large GPU and no chosen
+ * model, in MolmoE's shape with 13 views and 1,900 tokens. Returns 0 or an exit code. */
 static int selftest_prepare(struct selftest *selftest, const struct options *options, const char *device) {
     const int is_real = selftest->by_library && is_for_molmoe(options, device);
     vp_error error = {VP_OK, -1, "", ""};

@@ -46,8 +46,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTIONS_OF_CLIENT,
     OPTION_REQUEST_KNOB,
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "the model's family, with its limits as options: image tokens are counted by its rule, also for "
-     "--vision_tokens_list"},
+     "model family whose rule counts image tokens, also for --vision_tokens_list; its limits are options, such as "
+     "--max_pixels"},
     KNOB_LOAD_ROWS(KNOB_SWEEP_OPTIONS)
     {"arrivals", CHOICE, "HOW", "poisson", 0, 0, "poisson uniform",
      "with --request_rate_list: poisson (exponentially distributed gaps) or uniform (equal gaps)",
@@ -71,8 +71,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "with --server: a start-up option as a knob; otherwise, a setting of your own: one value (blur=3) for the whole "
      "sweep, or one for each --data file; reports treat it as a knob"},
     {"choices", TEXT, "FILE", NULL, 0, 0, NULL,
-     "run a policy and write policy-NAME.json: each sample runs under the configuration that its line names, in turn "
-     "with that of the line with \"static\", as in vlmprof policy's choices.jsonl",
+     "run a policy and write policy-NAME.json: each sample runs under the configuration named on its line, alternating "
+     "with the one on the \"static\" line, as in vlmprof policy's choices.jsonl",
      .excludes = "request_rate_list concurrency_list server baseline kernel_pass"},
     OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
@@ -216,8 +216,6 @@ static int check_sweep_options(const struct options *options) {
     if ((is_given(options, "ready") || is_given(options, "ramp_s")) && !is_given(options, "request_rate_list")
         && !is_given(options, "concurrency_list") && !is_given(options, "server"))
         return complain(EXIT_USAGE, "--ready and --ramp_s need --request_rate_list, --concurrency_list or --server");
-    if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
-        return complain(EXIT_USAGE, "--dataset_name needs a single --data file; several are named after their stems");
     if (text_of(options, "annotations") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE,
                         "--annotations needs a single --data file; for several, annotations are found by their "

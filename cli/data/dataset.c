@@ -31,7 +31,7 @@ void dataset_free(struct dataset *dataset) {
 struct place { int64_t start; uint32_t bytes, number; }; /* number: line, question or image, from 0 */
 struct question_at { int64_t id; size_t index; };        /* index: of a position, later of a sample */
 
-/* The texts of a record and its annotation (note), and both parsed. */
+/* The text of a record and of its annotation (note), each also in parsed form. */
 struct record_reader { struct parsed scratch, note; struct text_buffer text, note_text; };
 
 /* The state while a data set is loaded. */

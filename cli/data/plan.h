@@ -62,7 +62,7 @@ struct plan {
     size_t repeats; /* points that the sampling strategy drew repeatedly; left out */
 };
 
-/* The one of plan->runs with which a configuration runs a sample, by its index in the data set. */
+/* The entry of plan->runs that a configuration uses for the sample with this index in the data set. */
 struct configuration *plan_run_of(const struct plan *plan, struct configuration *configuration, size_t index);
 
 /* Molmo's tiling, also for images sent to a server. */

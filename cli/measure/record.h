@@ -22,7 +22,7 @@ struct sample {
     size_t *places;          /* [images.count]: byte offsets in a server's prompt; NULL: all at the start */
     struct prompt_tokens tokens;
     int no_image;                     /* 1 if the prompts of its data set have no image */
-    const vp_prompt_dataset *dataset; /* sets its prompt and answer length; NULL: not one of the nine known */
+    const vp_prompt_dataset *dataset; /* sets its prompt and answer length; NULL: not a known data set */
     char *reason;                     /* why an image cannot be used; NULL if all can */
 };
 

@@ -190,8 +190,8 @@ int model_load_folder(struct model *model) {
     if (is_original(model->name))
         code = complain(
             EXIT_INPUT,
-            "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have other names "
-            "and shapes: first convert it to the Hugging Face format with the model's own script",
+            "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have different "
+            "names and shapes: first convert it to the Hugging Face format with the model's own script",
             model->name);
     else code = settings_read(model, &files, &image);
     if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);

@@ -1,4 +1,4 @@
-/* page_tradeoff.c: the page's sections about the cost of accuracy in latency (E2). */
+/* page_tradeoff.c: the page's sections about the latency cost of accuracy (E2). */
 #include "page/report_page.h"
 
 #include "base/document.h"

@@ -13,7 +13,7 @@ void page_stages(struct text_buffer *out, const struct report *report);
 /* Adds the curves of each data set: times against what they should grow with. */
 void page_scaling(struct text_buffer *out, const struct report *report);
 
-/* ---- the page's sections about the cost of accuracy in latency (E2) */
+/* ---- the page's sections about the latency cost of accuracy (E2) */
 /* Adds the front of each data set. */
 void page_fronts(struct text_buffer *out, const struct report *report);
 

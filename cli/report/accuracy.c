@@ -1,4 +1,4 @@
-/* accuracy.c: intervals of accuracies, from the range of the scores that a metric gives. */
+/* accuracy.c: confidence intervals for accuracy, from the metric's score range. */
 #include "report/tradeoff.h"
 
 #include "vlmprof_score.h"

@@ -241,13 +241,16 @@ static int is_same_image(const struct result_file *left, const struct result_fil
 static void vision_curve(struct curve_list *curves, const struct results *results, size_t group_index) {
     const struct result_group *group = &results->groups[group_index];
     struct xy_list points = {NULL, 0, 0};
-    size_t end = group->first + group->count;
-    for (size_t first = group->first, next; first < end; first = next) {
+    size_t end = group->first + group->count, sizes = 0, varies = 0;
+    for (size_t first = group->first, next; first < end; first = next, sizes++) {
         const struct result_file *file = &results->files[first];
         for (next = first + 1; next < end && is_same_image(file, &results->files[next]);) next++;
-        for (size_t row = 0; row < file->count; row++)
+        for (size_t row = 0; row < file->count; row++) {
             xy_add(&points, result_at(file, VISION_CURVE.x_column, row), mean_vision_ms(results, first, next, row));
+            varies += points.count && fabs(points.items[points.count - 1].x - points.items->x) > 0;
+        }
     }
+    if (!varies && sizes > 1) points.count = 0; /* one number of views for all sizes explains nothing */
     add_curve(curves, group_index, &VISION_CURVE, "all", &points);
 }
 /* A sample of N output tokens takes N - 1 decode steps. A sample without a step gives no point. */

@@ -401,7 +401,7 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
     if (measurements->config_count < 2)
         text_list_add(&estimator->warnings, "a single configuration: the error on unseen configurations is unknown");
     if (measurements->size_count < 2)
-        text_list_add(&estimator->warnings, "a single image size: the error on unseen image sizes is unknown");
+        text_list_add(&estimator->warnings, "all images have the same number of views: others may have a larger error");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         const vp_linear *fit = &estimator->model.fit[stage];
         struct text_buffer features = {NULL, 0, 0};

@@ -155,6 +155,7 @@ static struct number_text tenths(double gain) { return number_formatted("%.1f", 
 static void add_budget(const struct policy_report *report, double budget_ms, struct text_buffer *out) {
     static const char *const words[] = {"a mean of %s ms", "%s ms for each request", "a P95 of %s ms"};
     text_add_format(out, words[report->settings->options.budget], number_plain(budget_ms).text);
+    if (report->settings->axis != METRIC_TOTAL) text_add_format(out, " of %s", METRIC_KEYS[report->settings->axis]);
 }
 static void add_luck(const vp_policy_row *luck, size_t samples, struct text_buffer *out) {
     if (samples < SAMPLES_OF_LUCK)
@@ -202,7 +203,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
         text_add_string(&line, " No single configuration meets the budget; static is the fastest.");
     text_list_take(verdict, line.data);
     if (isnan(part->same_ms.value) && lookup && lookup->gain > 0 && report->settings->options.budget == VP_POLICY_MEAN)
-        text_list_add(verdict, "The lookup saves no time: within the best static's mean of %s ms, it is less accurate.",
+        text_list_add(verdict, "The lookup saves no time: with the best static's mean of %s ms, it is less accurate.",
                       number_short(first->mean_ms).text);
     if (part->same_ms.value < first->mean_ms)
         text_list_add(verdict, "To match the best static's accuracy, the lookup needs a mean of %s ms instead of %s: "
@@ -456,7 +457,7 @@ void policy_put(vp_json_writer *writer, const struct policy_report *report) {
 void policy_choices_write(const struct policy_report *report, struct text_buffer *out) {
     const struct policy_data *data = report->data;
     const struct policy_part *part = report->parts;
-    for (size_t i = 0; i <= data->sample_count && !report->is_curve; i++) { /* the first line is of static */
+    for (size_t i = 0; i <= data->sample_count && !report->is_curve; i++) { /* the first line is for static */
         const int is_lookup = i > 0 && data->field_count;
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, text_sink, out, 0);

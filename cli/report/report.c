@@ -375,7 +375,7 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
         snprintf(out, 200, " and scores the same within 1 point: %s points",
                  number_change(points, gain.mean, gain.low, gain.high).text);
     else
-        snprintf(out, 200, "; too few samples to detect an effect on accuracy: %s points",
+        snprintf(out, 200, "; no significant effect on accuracy: %s points",
                  number_change(points, gain.mean, gain.low, gain.high).text);
     return is_decided;
 }

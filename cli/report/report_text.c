@@ -487,8 +487,8 @@ static void write_front(struct document *document, const struct report *report, 
     if (few[0]) document_text(document, BLOCK_LINE, "%s; members are unknown", few);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
-                      "the range of this metric's scores is unknown: accuracy has Student's intervals, and none if all "
-                      "samples agree");
+                      "the score range of this metric is unknown: accuracy has Student's t intervals, and none if all "
+                      "scores are equal");
     if (tradeoff->front_count == 1)
         document_text(document, BLOCK_LINE,
                       "no configuration is more accurate than the fastest one: the front is a single point");

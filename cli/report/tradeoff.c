@@ -1,4 +1,4 @@
-/* tradeoff.c: the cost of accuracy in latency (E2): fronts, effects and gains of the knobs. */
+/* tradeoff.c: the latency cost of accuracy (E2): fronts, effects and gains of the knobs. */
 #include "report/tradeoff.h"
 
 #include "report/series.h"

@@ -4,7 +4,7 @@
 #include "results/result_read.h"
 #include "vlmprof_analysis.h"
 
-/* ---- intervals of accuracies, from the range of the scores that a metric gives */
+/* ---- confidence intervals for accuracy, from the metric's score range */
 /* The range of a sample's score. If is_known is 0, the file does not define it, and Student's intervals are used. */
 struct score_range { double low, high; int is_known; };
 

@@ -287,7 +287,7 @@ struct twin_pair {
 #define TWIN_PAIR_ROWS(AT, S) \
     TWIN_MS(S, AT, image_ms, "TTFT with the image", "no text was received") \
     TWIN_MS(S, AT, text_ms, "TTFT with the text", "no text was received") \
-    TWIN_MS(S, AT, floor_ms, "TTFT with a text of a few tokens", "no text was received") \
+    TWIN_MS(S, AT, floor_ms, "TTFT of a text-only request of a few tokens", "no text was received") \
     TWIN_MS(S, AT, upload_ms, "time from the first to the last byte of the image request", "not known") \
     TWIN_MS(S, AT, image_prompt_ms, "prompt time with the image by the server's clock", "not reported") \
     TWIN_MS(S, AT, text_prompt_ms, "prompt time with the text by the server's clock", "not reported") \
@@ -794,7 +794,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(INT, "pairs_silent", "pairs dropped: an answer had no text") \
     OUTSIDE_MS(ELSE, "TTFT_image", "median TTFT with the image", "no usable pair") \
     OUTSIDE_MS(ELSE, "TTFT_text", "median TTFT with the text", "no usable pair") \
-    OUTSIDE_MS(ELSE, "floor_ms", "median TTFT with a text of a few tokens", "no usable pair") \
+    OUTSIDE_MS(ELSE, "floor_ms", "median TTFT of a text-only request of a few tokens", "no usable pair") \
     OUTSIDE_MS(ELSE, "upload_ms", "median time from the first to the last byte of the image request", "not known") \
     ELSE(NUMBER, "ms_per_token", "cost of a text token", .unit = "ms", .null = "nothing was corrected") \
     ELSE(OBJECT, "first_chunk_ms", "median time to the first chunk of the stream", .unit = "ms", .of = &SERVER_TIME, \

@@ -192,8 +192,8 @@ void knob_set_of_model(struct knob_values *values, int knob, const struct vp_mod
 /* Copies the knobs of servers, their load and a file's own. */
 void knob_copy_servers(struct knob_values *values, const struct knob_values *from);
 
-/* Keeps the values that both have, in a policy's knobs; is_first: copies them. Knobs of servers are always set: a text
- * that differs becomes "several", a request {}. */
+/* Reduces a policy's knobs to the values that both have; is_first: copies them. Server knobs are always set: if they
+ * differ, a text becomes "several", and a request {}. */
 void knob_keep_common(struct knob_values *values, const struct knob_values *of, int is_first);
 
 int knob_is_set(const struct knob_values *values, int knob);
@@ -254,7 +254,7 @@ void knob_put_journal(vp_json_writer *writer, const struct knob_values *values);
 /* Returns 1 if the object is a configuration as knob_put_journal writes it, with `others` more members. block_count:
  * the model's blocks; 0 for a server. */
 int knob_is_journal(const vp_json *json, uint32_t object, uint32_t others, int64_t block_count);
-/* Reads such an object after it was checked. options: the head's, for configurations written by older versions. */
+/* Reads such an object, which must already be checked. options: the head's, for configurations of older versions. */
 void knob_read_journal(const vp_json *json, uint32_t object, uint32_t options, struct knob_values *values);
 
 #endif

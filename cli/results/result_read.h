@@ -97,8 +97,8 @@ int results_read(struct results *results, const char *const *operands, size_t op
 struct option_value;
 int results_read_at(struct results *results, const char *const *operands, size_t operand_count,
                     const struct option_value *at);
-/* Complains about an option's "KNOB=VALUE" or "KNOB", whose name has so many bytes, with the knobs and values there
- * are; knob: KNOB_COUNT if no file has it. Returns EXIT_USAGE. */
+/* Complains about an unknown "KNOB=VALUE" or "KNOB" of an option, and lists the knobs and values there are. bytes: of
+ * the knob's name; knob: KNOB_COUNT if no file has it. Returns EXIT_USAGE. */
 int results_complain_of_value(const struct results *results, const char *option, const char *text, size_t bytes,
                               int knob);
 void results_free(struct results *results);

@@ -1,4 +1,4 @@
-/* result_values.c: the knobs of result files and their values, for a user who asked for others. */
+/* result_values.c: lists the knobs and values in result files, for a user who asked for ones that they lack. */
 #include "base/console.h"
 #include "base/options.h"
 #include "results/result_read.h"

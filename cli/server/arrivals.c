@@ -189,7 +189,7 @@ int load_run(struct endpoint *endpoint, const struct load *load, const struct lo
     return code;
 }
 
-/* ---- what a block was like */
+/* ---- summary of a block */
 static int is_waiting(const struct load_record *record, int64_t at_ns) {
     return record->due_ns <= at_ns && record->end_ns > at_ns && (record->first_ns < 0 || record->first_ns > at_ns);
 }

@@ -197,8 +197,8 @@ static int add_measured(struct journal_index *index, const struct index_configur
     measured_free(&measured);
     return code;
 }
-/* Adds the runs of all journals in output_dir, if there is one. For journals of another plan, `note` only names it.
- * Returns 0 or an exit code. */
+/* Adds the runs of all journals in output_dir, if there is one. Journals of another plan add no runs; `note` then
+ * says so. Returns 0 or an exit code. */
 static int read_journals(const struct sweep *sweep, const struct plan *plan, struct forecast *forecast, char *note,
                          size_t capacity) {
     const char *folder = sweep->settings.output_dir;
@@ -464,7 +464,7 @@ static void print_plan_memory(const struct estimate *estimate) {
     for (size_t i = 0; i < estimate->needs_count; i++) of_weights[i] = estimate->needs[i].memory_bytes;
     plan_fitting(&sets, estimate->plan, of_weights, free_bytes);
     if (free_bytes && bytes > free_bytes)
-        print_plain("            %.4g GB are free: the sweep would %s%s\n", (double)free_bytes / 1e9,
+        print_plain("            %.4g GB is free: the sweep would %s%s\n", (double)free_bytes / 1e9,
                     estimate->needs_count == 1 ? "drop its largest configurations"
                     : sets.bytes               ? "be rejected; these fit together: "
                                                : "be rejected: none of them fits",

@@ -394,7 +394,7 @@ static int check_memory(const struct sweep *sweep) {
     if (result == VP_OK && count > 1 && free_bytes && sum > free_bytes) {
         plan_fitting(&sets, &sweep->plan, bytes, free_bytes);
         code = complain(EXIT_DEVICE,
-                        "--weights_list: all engines stay open and need %.2f GB (%s), but %.2f GB are free; %s%s",
+                        "--weights_list: all engines stay open and need %.2f GB (%s), but %.2f GB is free; %s%s",
                         (double)sum / 1e9, needs.data, (double)free_bytes / 1e9,
                         sets.bytes ? "these fit together: " : "none of them fits alone: ",
                         sets.bytes ? sets.data : "fewer crops, a shorter prompt or fewer new tokens need less");

@@ -111,7 +111,7 @@ static int add_list(struct size_list *sizes, const char *path) {
     if (!from_stdin) fclose(file);
     free(text);
     if (bytes)
-        return complain(EXIT_INPUT, "--sizes %s: line %zu has %zu bytes, but a line must be one WxH", path, number + 1,
+        return complain(EXIT_INPUT, "--sizes %s: line %zu has %zu bytes; expected one WxH per line", path, number + 1,
                         bytes);
     if (failed) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
     return sizes->count > before ? 0 : complain(EXIT_INPUT, "--sizes %s contains no sizes", path);

@@ -424,7 +424,7 @@ vp_result vk_allocate(vp_engine *engine, vp_error *error) {
     if (!weights.base) {
         int hopeless = free_bytes && engine->weights_bytes > free_bytes; /* for any request */
         snprintf(text, sizeof text,
-                 "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), but %.2f GB are free %s; %s%s",
+                 "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), but %.2f GB is free %s; %s%s",
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9,
                  engine->backend->host_memory ? "for this process" : "on the GPU",

@@ -183,7 +183,7 @@ VP_API vp_result vp_statistics_resolution(size_t count, double discordance, doub
     return VP_OK;
 }
 
-/* ---- intervals of accuracies */
+/* ---- confidence intervals for accuracy */
 static int vp_impl_rates_good(uint64_t only_first, uint64_t only_second, uint64_t count) {
     return count && count < UINT64_C(1) << 53 && only_first <= count && only_second <= count - only_first;
 }

@@ -1,7 +1,6 @@
 """Figures from result files, for a paper: Pareto front, stages, effects of knobs.
 
-    python -m vlmprof.plots results -o figures              # figures/front.pdf, stages.pdf, effects.pdf
-    python -m vlmprof.plots results more -o figures --format png
+    python -m vlmprof.plots results more -o figures --format png     # figures/front.png, stages.png, effects.png (default: pdf)
 
 Needs pandas and matplotlib. Each function takes the tables of vlmprof.results.load and returns a matplotlib figure;
 policy takes the output of `vlmprof policy --json`."""
@@ -78,6 +77,10 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50", figure: An
             panel.set(title=dataset, xlabel=latency.replace("_p50", ", median [ms]"), ylabel="accuracy", ymargin=0.12)
             (left, right), own = panel.get_xlim(), [names[index] for index in best.index]
             panel.step([*best[latency], right], [*best["accuracy"], best["accuracy"].iloc[-1]], where="post", color=COLOURS[1], lw=1.2)
+            if max(map(len, own)) > 20:  # numbers at the points, the names below
+                panel.legend([panel.plot([], [], " ")[0] for _ in own], [f"{number}  {name}" for number, name in enumerate(own, 1)], loc="upper center", fontsize=7,
+                             bbox_to_anchor=(0.5, -0.2), ncol=1 + (len(own) > 4), handlelength=0)
+                own = [str(number) for number in range(1, len(own) + 1)]
             share = min(0.6, (5 * len(own[0]) + 8) / (figure.bbox.width / len(sets) / figure.dpi * 72 - 36))  # of the panel, for its name
             panel.set_xlim(left - (right - left) * share / (1 - share), right)
             panel.set_xticks([tick for tick in panel.get_xticks() if 0 <= tick <= right])

@@ -72,11 +72,7 @@ def _plain(value: Any) -> Any:
 
 
 def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
-    """A file's settings: its members before the accuracy, with the parts of objects and lists.
-
-    >>> settings_of({"tier": "low", "range": [1, 2], "knobs": {"batch": 2, "id": True}, "accuracy": 0.5, "num_runs": 3})
-    {'tier': 'low', 'batch': 2, 'knobs.id': 'true', 'range[]': '[1, 2]'}
-    """
+    """A file's settings: its members before the accuracy, with the parts of objects and lists."""
     head = [key for key in itertools.takewhile("accuracy".__ne__, result) if key not in BOOKKEEPING]
     parts = {key: result[key] for key in head if isinstance(result[key], (dict, list)) and not re.match("T_|TTFT", key)}
     settings = {f"knobs.{key}" if OURS.match(key) and key != "dataset_name" else key: result[key] for key in head if not isinstance(result[key], (dict, list))}

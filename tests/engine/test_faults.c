@@ -836,7 +836,7 @@ int main(void) {
     test_machine("CUDA_ON_CPU_DRIVER", "0", VP_ERR_DEVICE, "no NVIDIA driver");
     test_machine("CUDA_ON_CPU_DRIVER", "11040", VP_ERR_DEVICE, "too old: it supports CUDA 11.4");
     test_machine("CUDA_ON_CPU_CAPABILITY", "7.5", VP_ERR_DEVICE, "compute capability 7.5; vlmprof needs 8.0");
-    test_machine("CUDA_ON_CPU_MEMORY", "30000000", VP_ERR_MEMORY, "0.03 GB are free on the GPU");
+    test_machine("CUDA_ON_CPU_MEMORY", "30000000", VP_ERR_MEMORY, "0.03 GB is free on the GPU");
     test_machine("CUDA_ON_CPU_CUBLAS", "0", VP_ERR_DEVICE, "libcublas.so.13");
     FREE_ALL(pixels, masks);
     return check_done("test_faults");

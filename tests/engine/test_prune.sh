@@ -42,7 +42,7 @@ visionzip:keep=9,contextual=0|cannot be used together
 dart:pivot_image=0|pivot_image=0: expected an integer from 1 to 64
 dart:keep=4|at least the number of pivots
 pdrop:layers=1/2,ratios=0.5|must have the same length
-pdrop:layers=2/1,ratios=0.5/0.2|layers must ascend
+pdrop:layers=2/1,ratios=0.5/0.2|layers must be ascending and ratios descending
 pdrop:layers=1/x,ratios=0.5/0.2|layers=1/x: expected 1 to 8 block numbers
 pdrop:layers=1/2,ratios=0.5/1.2|ratios=0.5/1.2: expected 1 to 8 shares
 pdrop|the last block that runs is 3

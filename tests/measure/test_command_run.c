@@ -645,7 +645,7 @@ static void test_limit(void) {
     CHECK_INT(setrlimit(RLIMIT_AS, &was), 0);
     CHECK_INT(code, 4);
     const char *but = last.err ? strstr(last.err, ", but ") : NULL;
-    check_note(but && atof(but + 6) > 1.0 && atof(but + 6) < 3.0 && strstr(but, " GB are free for this process"), __FILE__, __LINE__, "it says %s", last.err);
+    check_note(but && atof(but + 6) > 1.0 && atof(but + 6) < 3.0 && strstr(but, " GB is free for this process"), __FILE__, __LINE__, "it says %s", last.err);
 #endif
 }
 int main(void) {

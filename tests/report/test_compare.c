@@ -385,7 +385,7 @@ static void test_few(void) {
     t.block_count = 2;
     write_sweep("a", &t);
     CHECK_INT(run("report %%F/a"), 0);
-    CHECK(!strstr(last.out, "no effect") && strstr(last.out, "too few samples to detect an effect on accuracy") && !strstr(last.out, "points [+0.00, +0.00]"));
+    CHECK(!strstr(last.out, "no effect") && strstr(last.out, "no significant effect on accuracy") && !strstr(last.out, "points [+0.00, +0.00]"));
     if (RUNS_JSON(0, "best %%F/a --budget_ms 100000 --json")) {
         uint32_t interval = get(get(0, "best"), "accuracy_interval");
         CHECK(number(vp_json_at(&json, interval, 1)) - number(vp_json_at(&json, interval, 0)) > 0.5);
@@ -415,7 +415,7 @@ static void test_unknown_range(void) {
         row = vp_json_at(&json, rows, count_of(rows) - 1);
         CHECK(is_text(get(row, "interval_method"), "student") && json.nodes[get(row, "difference_interval")].type == VP_JSON_ARRAY);
     }
-    EXITS(run("report %%F/a"), 0, out, "the range of this metric's scores is unknown");
+    EXITS(run("report %%F/a"), 0, out, "the score range of this metric is unknown");
     check_case("means over configurations are scores between 0 and 1");
     t.metric = "em";
     t.skill_less = 0;

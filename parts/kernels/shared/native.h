@@ -27,7 +27,7 @@ KERNEL(k_grid_embed, float *out, const float *patches, const float *table, const
         to[i] = patch[i] + (a[i] * (up * back) + b[i] * (up * across) + c[i] * (down * back) + d[i] * (down * across));
     } else EACH(i, width) to[i] = patch[i];
 }
-/* native_launchers.h - launchers of native.h's and prune.h's kernels, included by vlmprof_kernels.cu */
+/* launchers for the kernels in native.h and prune.h; included by vlmprof_kernels.cu */
 static void l_grid_embed(vk_queue *queue, float *out, const float *patches, const float *table, const int32_t *places,
                          const vk_picture_grid *grid, int width) {
     int64_t rows = (int64_t)grid->rows * grid->cols, values = rows * width;

@@ -1,4 +1,4 @@
-/* stream_rows.h - adds rows to the stream after a norm or a scale, puts image features in the place of their token, and
+/* stream_rows.h - adds rows to the stream after a norm or a scale, puts image features in place of their tokens, and
  * makes windows of patches; included by vlmprof_kernels.cu. One block per row. */
 
 /* stream row f32 [width] += weight * row / rms(row): a norm after attention or an MLP */
