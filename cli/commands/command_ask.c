@@ -49,7 +49,6 @@ static const struct option_spec ASK_OPTIONS[] = {
 };
 
 enum { TWIN_SEED = 42 };            /* of the order within pairs */
-static const double EARLY_GAPS = 5; /* times the median ITL */
 
 struct served_run {
     struct endpoint endpoint;
@@ -232,21 +231,6 @@ static void warn_of_pieces(struct served_run *state) {
                       "too long and TPOT too short; prefer the server's own times if it reports them",
                       (long long)tokens, (long long)pieces, plural_s((int64_t)pieces));
 }
-/* White space at once, followed much later by the first word, makes TTFT look short. */
-static void warn_of_early_piece(struct served_run *state) {
-    const struct pass_result *run = &state->timed.runs[0];
-    const struct served *served = run->served;
-    double *gaps = resize(NULL, served->piece_count + 1, sizeof *gaps);
-    const size_t count = served_gaps(served, gaps);
-    const double median_ms = median_range_of(gaps, count).median, visible_ms = served_ms(served_visible_ns(run)),
-                 early_ms = visible_ms - served_ms(served->first_ns);
-    free(gaps);
-    if (early_ms > EARLY_GAPS * median_ms)
-        text_list_add(&state->timed.warnings,
-                      "the first piece is only whitespace; the first visible text came after %.3g ms, %.3g ms later, "
-                      "which is %.0f times the median ITL: the server may send it early, so use first_visible instead "
-                      "of TTFT", visible_ms, early_ms, early_ms / median_ms);
-}
 /* An image costs at least its own tokens, and the same request always has the same number. */
 static void warn_of_dropped_image(struct served_run *state) {
     int64_t prompt = -1, most = -1;
@@ -282,7 +266,6 @@ static void served_warn(const struct options *options, struct served_run *state)
         text_list_copy(&state->timed.warnings, state->endpoint.warnings.items[i]);
     warn_of_cache(options, state);
     warn_of_pieces(state);
-    warn_of_early_piece(state);
     warn_of_dropped_image(state);
     warn_of_rate(state);
     twins_warn(&state->timed.warnings, &state->twin_result);

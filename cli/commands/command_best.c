@@ -377,10 +377,9 @@ static int read_limits(const struct option_value *list, double limits[LIMIT_COUN
                   is_known = (which < LIMIT_COUNT || !*number) && value > 0 && isfinite(value) && (has_unit || !*end);
         if (has_unit) value *= !is_time ? 0.01 : *end == 's' ? 1000 : 1;
         if (!is_known || which == LIMIT_COUNT || *number != ':' || *end)
-            return complain(EXIT_USAGE, "--limit %.60s: expected ttft:MS, e2e:MS or accuracy:SHARE, over 0%s%s%s%s%s",
-                            text, is_known ? "; did you mean " : "",
-                            is_known ? LIMIT_NAMES[which % LIMIT_COUNT] : "", is_known ? ":" : "",
-                            is_known ? number_formatted("%g", value).text : "", is_known ? "?" : "");
+            return complain(EXIT_USAGE, "--limit %.60s: expected ttft:MS, e2e:MS or accuracy:SHARE above 0%s%s%s%s",
+                            text, is_known ? "; did you mean " : "", is_known ? LIMIT_NAMES[which % LIMIT_COUNT] : "",
+                            is_known ? ":" : "", is_known ? number_formatted("%g?", value).text : "");
         if (isfinite(limits[which])) return complain(EXIT_USAGE, "--limit %s is given twice", LIMIT_NAMES[which]);
         limits[which] = value;
     }

@@ -193,9 +193,6 @@ static void range_warn(int which, const struct number_range *range, const vp_lat
  * in the data, and predictions below 0 ms. */
 static void warn_of_ranges(const struct estimator *estimator, const vp_latency_request *requests,
                            const struct prediction *predictions, size_t count, struct text_list *warnings) {
-    if (!estimator->says_location)
-        text_list_add(warnings, "the model file is from an older version and does not record that it predicts the "
-                                ESTIMATE_LOCATION ": on noisy data, its predictions may be far too low; fit it again");
     for (int k = 0; k < knob_count_of(estimator->model.features); k++) {
         /* only the features of VP_LATENCY_SEED use these knobs */
         if ((k == FEATURE_TEXT || k == FEATURE_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
@@ -254,7 +251,7 @@ static int print_predictions_json(const struct estimator *estimator, const struc
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-1"),
-        KEY("location", estimator->says_location ? ESTIMATE_LOCATION : NULL), KEY("model", estimator->model_name),
+        KEY("location", ESTIMATE_LOCATION), KEY("model", estimator->model_name),
         KEY("device", estimator->device), KEY_TEXTS("warnings", warnings), KEY_ARRAY("predictions"));
     for (size_t i = 0; i < asked->count; i++)
         put_prediction(&writer, &asked->requests[i], estimator->own_names, asked->sizes[i], &asked->predictions[i],
@@ -526,7 +523,7 @@ static int predict_files(const struct options *options, const struct estimator *
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
         PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-1"),
-            KEY("location", estimator->says_location ? ESTIMATE_LOCATION : NULL), KEY("model", estimator->model_name),
+            KEY("location", ESTIMATE_LOCATION), KEY("model", estimator->model_name),
             KEY("device", estimator->device), KEY("measured_on", measurements->device),
             KEY_TEXTS("warnings", warnings));
         put_trial(&writer, "measured", &errors);

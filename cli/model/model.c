@@ -152,12 +152,6 @@ static int settings_read(struct model *model, struct model_files *files, struct 
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, model->name, result, &error);
 }
 
-static int is_original(const char *folder) { /* the checkpoint format of OLMo's training code */
-    char *yaml = join_path(folder, "config.yaml"), *json = join_path(folder, "config.json");
-    int original = access(yaml, F_OK) == 0 && access(json, F_OK) != 0;
-    FREE_ALL(yaml, json);
-    return original;
-}
 /* Complains that a model's folder does not exist. For a name that looks like one on the Hugging Face Hub, gives the
  * command that downloads it. `option` is printed before the name. Returns EXIT_INPUT. */
 static int model_complain_missing(const char *option, const char *name) {
@@ -187,13 +181,7 @@ int model_load_folder(struct model *model) {
     if (code) return code;
     model->identity = HASH_START;
     what = join_path(model->name, "tokenizer.json");
-    if (is_original(model->name))
-        code = complain(
-            EXIT_INPUT,
-            "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have different "
-            "names and shapes: first convert it to the Hugging Face format with the model's own script",
-            model->name);
-    else code = settings_read(model, &files, &image);
+    code = settings_read(model, &files, &image);
     if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
     if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
     if (!code) {

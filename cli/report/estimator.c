@@ -493,7 +493,6 @@ int estimator_make(const struct measurements *measurements, const struct results
     find_correlations(measurements, estimator);
     find_limits(measurements, estimator);
     estimator->knows_pruning = measurements->pruned > 0;
-    estimator->says_location = 1;
     warn_of_fit(estimator, measurements);
     return 0;
 }
@@ -545,8 +544,8 @@ static void estimator_put(vp_json_writer *writer, const struct estimator *estima
         KEY_TEXTS("warnings", &estimator->warnings), KEY("features", ESTIMATE_KIND_KEYS[estimator->model.features]),
         KEY("model", estimator->model_name), KEY("architecture", estimator->architecture),
         KEY_BOOL("synthetic", estimator->is_synthetic), KEY("device", estimator->device),
-        KEY("num_experts", estimator->expert_count), KEY("level", ESTIMATE_LEVEL));
-    if (estimator->says_location) PUT(writer, KEY("location", ESTIMATE_LOCATION));
+        KEY("num_experts", estimator->expert_count), KEY("level", ESTIMATE_LEVEL),
+        KEY("location", ESTIMATE_LOCATION));
     vp_json_key(writer, "provenance");
     vp_json_raw(writer, estimator->provenance, strlen(estimator->provenance));
     ranges_put(writer, knob_count_of(estimator->model.features), estimator->ranges);
@@ -640,14 +639,6 @@ static void read_correlations(struct model_reader *reader, uint32_t rows, struct
                 model_fail(reader, row, "residual_correlation", "is not symmetric");
     }
 }
-/* A file of an older version has no limits; its intervals are Student's. */
-static void read_limits(struct model_reader *reader, struct estimator *estimator) {
-    uint32_t parts = vp_json_get(&reader->parsed.json, 0, "held_out_ratios");
-    reader->where[0] = 0;
-    if (parts == VP_JSON_NONE) return;
-    parts = model_member(reader, 0, "held_out_ratios", VP_JSON_OBJECT);
-    limits_read(reader, parts, estimator->limits);
-}
 /* "own_knobs", which a model without them lacks. */
 static void read_own_knobs(struct model_reader *reader, struct estimator *estimator) {
     const vp_json *json = &reader->parsed.json;
@@ -682,9 +673,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     estimator->model_name = model_text(reader, 0, "model");
     if (has_value(json, 0, "architecture")) estimator->architecture = model_text(reader, 0, "architecture");
     estimator->device = model_text(reader, 0, "device");
-    estimator->says_location = vp_json_get(json, 0, "location") != VP_JSON_NONE;
-    if (estimator->says_location
-        && !vp_json_equals(json, model_member(reader, 0, "location", VP_JSON_STRING), ESTIMATE_LOCATION))
+    if (!vp_json_equals(json, model_member(reader, 0, "location", VP_JSON_STRING), ESTIMATE_LOCATION))
         model_fail(reader, vp_json_get(json, 0, "location"), "location", "is not " ESTIMATE_LOCATION);
     estimator->is_synthetic = node_is(json, synthetic, VP_JSON_TRUE);
     if (!estimator->is_synthetic && !node_is(json, synthetic, VP_JSON_FALSE))
@@ -702,9 +691,8 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     item = warnings + 1;
     for (uint32_t i = 0; i < json->nodes[warnings].count && !reader->code; i++, item = json->nodes[item].end) {
         char *text = node_text(json, item);
-        if (text) text_list_add(&estimator->warnings, "%s", text);
+        if (text) text_list_take(&estimator->warnings, text);
         else model_fail(reader, item, "warnings", "contains a value that is not a string");
-        free(text);
     }
     ranges_read(reader, ranges, knob_count_of(estimator->model.features), estimator->ranges);
     if (!reader->code) read_own_knobs(reader, estimator);
@@ -713,7 +701,8 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
         read_stage_model(reader, stages, estimator, stage);
     }
     if (!reader->code) read_correlations(reader, correlations, estimator);
-    if (!reader->code) read_limits(reader, estimator);
+    stages = model_member(reader, 0, "held_out_ratios", VP_JSON_OBJECT);
+    if (!reader->code) limits_read(reader, stages, estimator->limits);
 }
 int estimator_read(struct model_reader *reader, struct estimator **out) {
     struct estimator *estimator = zeroed(1, sizeof *estimator);

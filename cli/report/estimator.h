@@ -67,7 +67,6 @@ struct estimator {
     double correlation[VP_LATENCY_STAGE_COUNT][VP_LATENCY_STAGE_COUNT];
     vp_latency_limits limits[ESTIMATE_PARTS]; /* limits from held-out ratios; count is 0 if there are too few */
     struct number_range ranges[ESTIMATE_KNOB_COUNT];
-    int says_location; /* 0 if written by an older version, whose predictions may be below the mean */
     int64_t expert_count;
     char *model_name, *device, *architecture; /* architecture is NULL if unknown */
     char *weights;                            /* for all data, if a file has it; NULL if unknown or several */

@@ -272,13 +272,6 @@ static void test_end_of_answer(void) {
 static void test_bad_folders(void) {
     const char *golden = check_golden("models/tiny-a");
     char path[600], from[600], *config, *at = NULL;
-    check_case("a checkpoint of the training code");
-    mkdir(in_folder("original"), 0777);
-    write_text(in_folder("original/config.yaml"), "model: x");
-    REFUSED("run -p a --model %F/original", 3, "original: this is OLMo's original training format (config.yaml, no config.json)");
-    check_case("a folder in both formats is read by its config.json");
-    write_text(in_folder("original/config.json"), "[]");
-    REFUSED("run -p a --model %F/original", 3, "original/config.json");
     check_case("more token ids than embedding rows");
     snprintf(from, sizeof from, "%s/config.json", golden);
     config = check_read(from, NULL);

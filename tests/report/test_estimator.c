@@ -340,18 +340,6 @@ static void test_noise(void) {
     CHECK(vp_json_equals(&document.json, node_at("location"), "mean") && vp_json_equals(&document.json, node_at("predictions.0.vision.interval_of"), "held_out_ratios"));
     CHECK_NEAR(number_at("predictions.0.vision.ms") / (2 + 3 * 8 + 0.004 * 816), means / medians, 0.08); /* 1.133; weights of 1 / measured^2 would give 0.6 */
     CHECK(number_at("predictions.0.vision.interval_ms.0") > 0);
-    check_case("a file of an older version: Student's intervals, and a warning");
-    char *text = check_read(in_folder("noisy.json"), NULL);
-    for (int i = 0; i < 2; i++) {
-        char *key = text ? strstr(text, i ? "\"held_out_ratios\": {" : "\"location\": ") : NULL;
-        if (CHECK(key != NULL)) key[1] = 'x'; /* an unknown key */
-    }
-    if (text) write_text(in_folder("noisy.json"), text);
-    free(text);
-    CHECK_INT(run("predict %%F/noisy.json --views 8 --vision_tokens 816 --sequence 880 --json"), 0);
-    parse(last.out);
-    CHECK(vp_json_equals(&document.json, node_at("predictions.0.vision.interval_of"), "student") && strstr(last.out, "does not record that it predicts the mean"));
-    CHECK(!vp_json_equals(&document.json, node_at("location"), "mean"));
 }
 /* ---- invalid model files */
 static void damage(const char *whole, const char *from, const char *to, const char *word) {
