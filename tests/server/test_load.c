@@ -161,7 +161,7 @@ static void test_decisions(void) {
     static const char *const meant[][2] = {{"TTFT=60ms", "did you mean ttft:60?"}, {"ttft:0.5s", "did you mean ttft:500?"}, {"e2e:2s", "did you mean e2e:2000?"},
         {"accuracy:80%", "did you mean accuracy:0.8"}, {"700", "did you mean ttft:700?"}};
     for (size_t i = 0; i < sizeof meant / sizeof *meant; i++) EXITS(run("best %%F/b --most request_rate --limit %s", meant[i][0]), 2, err, meant[i][1]);
-    EXITS(run("best %%F/b --most request_rate --limit ttft:5min"), 2, err, "SHARE, over 0\n");
+    EXITS(run("best %%F/b --most request_rate --limit ttft:5min"), 2, err, "SHARE above 0\n");
     EXITS(run("best %%F/b --most request_rate --limit TTFT:60 --json"), 0, out, "\"requests_needed\": null");
     check_case("an undecided limit says how many requests decide it, and --plan warns of too few for P95");
     CHECK_INT(run(SWEEP "few --request_rate_list 30 --num_samples 60 --num_runs_per_sample 1 --ramp_s 1"), 0);
