@@ -647,7 +647,7 @@ static void test_memory(void) {
     CHECK(!engine);
     CHECK_TEXT(error.where, "engine memory");
     if (!CHECK(strstr(error.text, "weights need ") && strstr(error.text, "buffers ") && strstr(error.text, "(320 positions, 1 views)") &&
-               strstr(error.text, "are free on the GPU; --weights int8 needs half and int4 a third; use fewer crops"))) printf("  said: %s\n", error.text);
+               strstr(error.text, "is free on the GPU; --weights int8 needs half and int4 a third; use fewer crops"))) printf("  said: %s\n", error.text);
     CHECK_INT(cuda_on_cpu_live(), 0);
     if (!CHECK_INT(open_engine(&engine, input_count + NEW_TOKENS, &error), VP_OK)) return;
     CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
