@@ -14,7 +14,7 @@ check "the manual's example is samples/01_count_tokens.c" diff "$work/manual.c" 
 "$B/samples/01_count_tokens" >"$work/first"
 check "sample 01 counts 640x480 in MolmoE and as vlmprof tile in Qwen3-VL" diff "$work/first" - <<LINES
 640x480: 2 rows, 3 columns, 704 vision tokens
-qwen3-vl: $("$PROGRAM" tile --family qwen3-vl 640x480 --csv | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "feature_tokens") c = i; next } { print $c }') vision tokens
+qwen3-vl: $("$PROGRAM" tile --family qwen3-vl 640x480 --csv | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "feature_tokens") c = i; next } { print $c }') image tokens
 LINES
 while read -r line; do check "README quotes what sample 01 prints: $line" grep -qF "\`$line\`" README.md; done <"$work/first"
 "$B/samples/02_time_and_report" > "$work/report.json"
