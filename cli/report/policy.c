@@ -110,7 +110,7 @@ static int find_saving(const struct policy_report *report, struct policy_part *p
             FREE_ALL(trial.rows, trial.table.cells, trial.table.lookup);
         }
         if (!end) reached = high;
-        if (isnan(ends[0])) break;
+        if (isnan(ends[0])) { ends[0] = HUGE_VAL; break; } /* no budget within static's mean */
     }
     part->same_ms = (vp_estimate){ends[0], ends[1], ends[2]};
     return code;
@@ -202,7 +202,7 @@ static void judge_part(const struct policy_report *report, const struct policy_p
     if (oracle->feasible && !first->feasible && report->data->config_count > 1)
         text_add_string(&line, " No single configuration meets the budget; static is the fastest.");
     text_list_take(verdict, line.data);
-    if (isnan(part->same_ms.value) && lookup && lookup->gain > 0 && report->settings->options.budget == VP_POLICY_MEAN)
+    if (isinf(part->same_ms.value) && lookup->gain > 0)
         text_list_add(verdict, "The lookup saves no time: with the best static's mean of %s ms, it is less accurate.",
                       number_short(first->mean_ms).text);
     if (part->same_ms.value < first->mean_ms)

@@ -73,7 +73,7 @@ static int judge(struct policy_check *check, const struct policy_data *made, con
         check->verdict = "not kept, because it gains less";
     else if (!(more.low <= most_ms)) check->verdict = "not kept, because it takes longer";
     else check->verdict = check->gain.low > 0 && more.estimate <= most_ms ? "kept" : "undecided";
-    if (*check->verdict == 'u' && effect > 0)
+    if (*check->verdict == 'u' && !(check->gain.low > 0) && effect > 0)
         check->needed = ceil(POWER * (double)n * pow(half(check->gain) / effect, 2));
     return 0;
 }

@@ -123,9 +123,9 @@ static void test_check(void) {
         {SAMPLES, 0, 0, 50, 0, "The promise is kept: over 300 measured samples, the policy gains 33.3 [28.2, 38.8] points"},
         {SAMPLES, 0, 0, 50.8, 0, "The promise is kept"}, {SAMPLES, 0, 0, 80, 1, "not kept, because it takes longer"},
         {SAMPLES, 60, 0, 50, 1, "not kept, because it gains less"}, {SAMPLES, 0, 1, 50, 1, "not kept, because it gains less"},
-        {4, 0, 0, 50, 0, "The promise is undecided (1"}};
+        {SAMPLES, 0, 0, 61, 0, "The promise is undecided: over"}, {4, 0, 0, 50, 0, "The promise is undecided (1"}};
     check_case("--check: the policy as measured against the best single configuration, and what was promised");
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         make_empty(in_folder("run"));
         write_file_of("run", (made){.tier = "low", .top_k = 2, .samples = cases[i].samples, .ms = 50});
         write_file_of("run", (made){.is_policy = 1, .samples = cases[i].samples, .ms = cases[i].ms, .all_right = !cases[i].has_half, .failed = cases[i].failed});
